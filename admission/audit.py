@@ -1,0 +1,56 @@
+"""What the API server's audit log keeps of a review, and the words a table shows.
+
+    Judgement -> short texts by name
+
+The API server puts the webhook's name before each. Nobody reads them back as truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from admission.decision import best_of, budget_of
+from admission.judge.conclusion import deciding_unit
+from admission.message.wording import card_text
+from admission.plaintext import plain
+from admission.values import Judgement, UnitJudgement
+from estimator.spec import JobSpec
+from estimator.units import gib_down
+
+
+def audit_of(judgement: Judgement) -> Mapping[str, str]:
+    """Return verdict, mode, reason and, of the deciding unit, what was found and what it needs."""
+    notes = {
+        "verdict": judgement.verdict.value,
+        "mode": judgement.mode.value,
+        "reason": judgement.reason,
+    }
+    unit = deciding_unit(judgement)
+    if unit is None:
+        return notes
+    if unit.reading.spec is not None:
+        notes |= {"found": found_text(unit.reading.spec)}
+    if (card := best_card_text(unit)) is not None:
+        notes |= {"best-card": card}
+    if unit.estimate is not None:
+        notes |= {
+            "least-bytes": str(unit.estimate.least.device_bytes),
+            "enough-bytes": str(unit.estimate.enough.device_bytes),
+            "peak-bytes": str(unit.estimate.peak.device_bytes),
+            "spec-digest": unit.estimate.spec_digest,
+        }
+    return notes
+
+
+def found_text(spec: JobSpec) -> str:
+    """Return the job in a few words: model, batch, precision."""
+    return plain(f"{spec.model.name}, batch {spec.input.batch_size}, {spec.training.precision}")
+
+
+def best_card_text(unit: UnitJudgement) -> str | None:
+    """Return the best card the unit may use and what it gives, or None if there is none."""
+    best = best_of(unit.classes)
+    if best is None:
+        return None
+    budget = gib_down(budget_of(best.node_class) or 0)
+    return f"{card_text(best.node_class, unit.classes)}, {budget}"

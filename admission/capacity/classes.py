@@ -1,0 +1,98 @@
+"""Which node classes the cluster has, each with the budget of one pod.
+
+    Nodes -> NodeClasses
+
+Pure. Occupancy, cordon and readiness are left out: a job may wait for a card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from admission.capacity.cards import Card, cards_of
+from admission.values import Json, NodeClass, NodeFacts
+from admission.workloads.fields import mapping, sequence, text
+from estimator.device import Device
+
+PASSING_TAINTS = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node.cluster.x-k8s.io/uninitialized",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "karpenter.sh/unregistered",
+)
+"""Taints that say how a node is today (cordoned, not ready, leaving), not what it is for."""
+
+
+def classes_of(nodes: Iterable[Json]) -> tuple[NodeClass, ...]:
+    """Return the GPU node classes of *nodes*, the largest budget first, unknown ones last.
+
+    Raises:
+        RequestError: if a Node is malformed.
+    """
+    members: dict[Card, list[NodeFacts]] = {}
+    for node in nodes:
+        facts = _facts(node)
+        for card in cards_of(node):
+            members.setdefault(card, []).append(facts)
+    classes = [_node_class(card, nodes) for card, nodes in members.items()]
+    return tuple(sorted(classes, key=_order))
+
+
+def declared_class(device: Device) -> NodeClass:
+    """Return the class of a card that somebody named: no node is known, every pod may go there."""
+    return NodeClass(
+        name=device.name,
+        product=device.name,
+        count=0,
+        gpus_per_node=0,
+        gpu_resource="",
+        device=device,
+        sharing="none",
+        nodes=(),
+        labels={},
+    )
+
+
+def _facts(node: Json) -> NodeFacts:
+    metadata = mapping(node.get("metadata"), "metadata")
+    spec = mapping(node.get("spec"), "spec")
+    taints = (
+        mapping(taint, "spec.taints") for taint in sequence(spec.get("taints"), "spec.taints")
+    )
+    return NodeFacts(
+        name=text(metadata.get("name"), "metadata.name"),
+        labels=mapping(metadata.get("labels"), "metadata.labels"),
+        taints=tuple(taint for taint in taints if not _is_passing(taint)),
+    )
+
+
+def _is_passing(taint: Json) -> bool:
+    return str(taint.get("key", "")).startswith(PASSING_TAINTS)
+
+
+def _node_class(card: Card, nodes: list[NodeFacts]) -> NodeClass:
+    members = tuple(sorted(nodes, key=lambda node: node.name))
+    return NodeClass(
+        name=card.name,
+        product=card.product,
+        count=len(members),
+        gpus_per_node=card.num_gpus,
+        gpu_resource=card.resource,
+        device=card.device,
+        sharing=card.sharing,
+        nodes=tuple(node.name for node in members),
+        labels=members[0].labels,
+        taints=members[0].taints,
+        unknown_reason=card.unknown_reason,
+        members=members,
+    )
+
+
+def _order(node_class: NodeClass) -> tuple[int, str, str, int]:
+    budget = node_class.device.budget_bytes if node_class.device else None
+    first = node_class.nodes[0] if node_class.nodes else ""
+    return (-(budget or 0), node_class.name, first, node_class.gpus_per_node)

@@ -1,0 +1,137 @@
+"""Which nodes of each class the pods of a unit may go to, and what closes the others.
+
+Unit, NodeClasses -> Reach
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from admission.capacity.constraints import PodRules, affinity_allows, rules_of, selects, untolerated
+from admission.values import Json, NodeClass, NodeFacts, Unit
+
+
+class Stage(IntEnum):
+    """What is asked of a node, in this order: a later stage means the node came nearer."""
+
+    RESOURCE = 0
+    COUNT = 1
+    NAME = 2
+    SELECTOR = 3
+    AFFINITY = 4
+    TAINT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """What closes a node to a pod."""
+
+    stage: Stage
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Where the pods of a unit may go. Each class is narrowed to the nodes it is about."""
+
+    reachable: tuple[NodeClass, ...]
+    closed: tuple[NodeClass, ...]
+    """Nodes with enough GPUs of the right resource that something else closes."""
+    obstacle: Obstacle | None
+    """What closes the nodes that came nearest; None if every node is open."""
+
+
+def reach_of(unit: Unit, classes: Sequence[NodeClass]) -> Reach:
+    """Return where the pods of *unit* may go. A declared class is open to every pod.
+
+    Raises:
+        RequestError: if the pod spec is malformed.
+    """
+    rules = rules_of(unit.pod, f"{unit.template}.spec".lstrip("."))
+    reachable: list[NodeClass] = []
+    closed: list[NodeClass] = []
+    obstacles: list[Obstacle] = []
+    for node_class in classes:
+        if not node_class.members:
+            reachable.append(node_class)
+            continue
+        if obstacle := _class_obstacle(unit, node_class):
+            obstacles.append(obstacle)
+            continue
+        met = _met(rules, node_class.members)
+        reachable += _narrowed(node_class, [node for node, closed_by in met if not closed_by])
+        closed += _narrowed(node_class, [node for node, closed_by in met if closed_by])
+        obstacles += [closed_by for _, closed_by in met if closed_by]
+    nearest = max(obstacles, key=lambda obstacle: obstacle.stage, default=None)
+    return Reach(reachable=tuple(reachable), closed=tuple(closed), obstacle=nearest)
+
+
+def _class_obstacle(unit: Unit, node_class: NodeClass) -> Obstacle | None:
+    """Return what closes every node of *node_class* to the pods of *unit*, labels aside."""
+    if node_class.gpu_resource != unit.gpu_resource:
+        return Obstacle(stage=Stage.RESOURCE, text=f"none offers {unit.gpu_resource}")
+    if node_class.gpus_per_node < unit.pod_gpus:
+        text = f"a pod asks for {unit.pod_gpus} GPUs and no node has as many"
+        return Obstacle(stage=Stage.COUNT, text=text)
+    return None
+
+
+def _met(rules: PodRules, members: Sequence[NodeFacts]) -> list[tuple[NodeFacts, Obstacle | None]]:
+    """Return what each member meets; members that look alike to the pod are asked once.
+
+    A review walks every GPU node: at thousands of nodes the rules must not.
+    """
+    keys = rules.label_keys
+    known: dict[Hashable, Obstacle | None] = {}
+    met: list[tuple[NodeFacts, Obstacle | None]] = []
+    for node in members:
+        look: Hashable = (
+            node.name if rules.asks_names else None,
+            tuple([node.labels.get(key) for key in keys]),
+            node.taint_key,
+        )
+        if look not in known:
+            known[look] = _obstacle(rules, node)
+        met.append((node, known[look]))
+    return met
+
+
+def _obstacle(rules: PodRules, node: NodeFacts) -> Obstacle | None:
+    """Return the first thing that closes *node* to a pod with *rules*."""
+    if rules.node_name and rules.node_name != node.name:
+        return Obstacle(stage=Stage.NAME, text=f"nodeName {rules.node_name} is none of them")
+    if not selects(rules.selector, node.labels):
+        return Obstacle(stage=Stage.SELECTOR, text=f"nodeSelector {_pairs(rules.selector)}")
+    if not affinity_allows(rules.terms, node):
+        return Obstacle(stage=Stage.AFFINITY, text="the required nodeAffinity matches none")
+    if taint := untolerated(rules.tolerations, node.taints):
+        return Obstacle(stage=Stage.TAINT, text=f"taint {taint_text(taint)} is not tolerated")
+    return None
+
+
+def _narrowed(node_class: NodeClass, members: Sequence[NodeFacts]) -> tuple[NodeClass, ...]:
+    """Return *node_class* with these members only; nothing if there are none."""
+    if not members:
+        return ()
+    narrowed = replace(
+        node_class,
+        count=len(members),
+        nodes=tuple(node.name for node in members),
+        labels=members[0].labels,
+        taints=members[0].taints,
+        members=tuple(members),
+    )
+    return (narrowed,)
+
+
+def _pairs(selector: Json) -> str:
+    pairs = ", ".join(f"{key}={value}" for key, value in selector.items())
+    return f"{pairs} matches none"
+
+
+def taint_text(taint: Json) -> str:
+    """Return a taint as kubectl shows it: `key=value:effect`."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"

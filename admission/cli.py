@@ -1,0 +1,82 @@
+"""The command `vramgate`.
+
+    arguments -> one command -> exit status
+
+0 done, 1 the answer is "no", 2 bad usage or input, 3 our fault. Only the module of the command
+that was asked for is imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from admission.config import package_version
+from admission.errors import AdmissionError
+from estimator.errors import EstimatorError, SpecError, UnsupportedJobError
+
+USAGE = 2
+FAULT = 3
+
+COMMANDS = {
+    "serve": "admission.commands.serve",
+    "estimate": "admission.commands.estimate",
+    "explain": "admission.commands.explain",
+    "gpus": "admission.commands.gpus",
+    "schema": "admission.commands.schema",
+}
+"""Name -> the module with its function `command`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; a person never sees a traceback of ours."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        typer.main.get_command(_application(given))(given, prog_name="vramgate")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except (AdmissionError, SpecError, UnsupportedJobError) as error:
+        _say(str(error))
+        return USAGE
+    except EstimatorError as error:
+        _say(str(error))
+        return FAULT
+    except Exception as error:
+        # The last door before a person: `vramgate serve` has logged the traceback by now.
+        _say(f"failed on its own account: {type(error).__name__}: {error}")
+        return FAULT
+    return 0
+
+
+def _application(arguments: Sequence[str]) -> typer.Typer:
+    """Return the application with the command that *arguments* name, or with all of them."""
+    app = typer.Typer(
+        name="vramgate",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_about)
+    app.command("version")(_version)
+    named = next((text for text in arguments if not text.startswith("-")), None)
+    wanted = [named] if named in COMMANDS else [] if named == "version" else list(COMMANDS)
+    for name in wanted:
+        app.command(name)(importlib.import_module(COMMANDS[name]).command)
+    return app
+
+
+def _about() -> None:
+    """GPU-memory admission for Kubernetes: what a training job needs, and whether it fits."""
+
+
+def _version() -> None:
+    """Print the version."""
+    typer.echo(package_version())
+
+
+def _say(text: str) -> None:
+    typer.echo(f"vramgate: {text}", err=True)

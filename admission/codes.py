@@ -1,0 +1,54 @@
+"""The closed lists of words in verdicts, used as metric labels too."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How a workload relates to the cards it may go to. Worst first: see `ORDER`."""
+
+    OOM = "oom"
+    UNKNOWN = "unknown"
+    TIGHT = "tight"
+    FITS = "fits"
+    SKIPPED = "skipped"
+
+
+ORDER = (Verdict.OOM, Verdict.UNKNOWN, Verdict.TIGHT, Verdict.FITS, Verdict.SKIPPED)
+"""A workload's verdict is the first of these that one of its units has."""
+
+
+class Action(StrEnum):
+    """What the API server is told."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    DENY = "deny"
+
+
+class Mode(StrEnum):
+    """How far an install or a namespace lets us go."""
+
+    ENFORCE = "enforce"
+    WARN = "warn"
+    OFF = "off"
+
+
+class ReasonCode(StrEnum):
+    """Why a verdict is `unknown` or `skipped`, beside the estimator's own unknown codes."""
+
+    NO_MODEL = "no-model"
+    NO_BATCH = "no-batch"
+    NO_COMMAND = "no-command"
+    UNRESOLVED_VARIABLE = "unresolved-variable"
+    TEMPLATE = "template-not-rendered"
+    INVALID_SPEC = "invalid-spec"
+    UNSUPPORTED = "unsupported"
+    NO_CLASS = "no-class"
+    LATE = "late"
+    ESTIMATOR_FAILED = "estimator-failed"
+    KIND = "kind"
+    NO_GPU = "no-gpu"
+    NO_TRAINING = "no-training"
+    NO_JOB = "no-job"

@@ -1,0 +1,136 @@
+"""`vramgate estimate`: what a job needs, from a JobSpec, without a cluster or a GPU.
+
+    one spec -> Estimates -> text or JSON; lines of cases -> lines of answers, in order
+
+Exit: 0 done, 1 a line of the answers is an error, 2 the spec or the arguments, 3 our fault.
+Estimates in worker processes: this process imports no framework.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import orjson
+import typer
+from rich.console import Console
+
+from admission.commands.estimate_cases import answer_cases
+from admission.commands.estimate_progress import reporter
+from admission.commands.estimate_table import estimate_text
+from admission.errors import ManifestError
+from admission.plaintext import plain
+from estimator.catalog import generic_device, resolve_device
+from estimator.device import Device
+from estimator.documents import MAX_BYTES, read_document
+from estimator.result import Estimate
+from estimator.spec import parse_spec
+from estimator.workers.pool import Workers
+
+STDIN = "-"
+PLAIN_WIDTH = 120
+
+
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+def command(
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="A JobSpec (YAML or JSON), - for standard input.")
+    ],
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The card: a100-sxm4-40gb, t4, … May be repeated."),
+    ] = None,
+    output: Annotated[
+        Output,
+        typer.Option("--output", "-o", help="jsonl: SPEC holds one case a line, many at once."),
+    ] = Output.TEXT,
+) -> None:
+    """Say how much GPU memory the job in SPEC needs."""
+    devices = tuple(resolve_device(name) for name in gpu or ()) or (generic_device(),)
+    # A worker that fails becomes an error of its own here; the log is for `serve`.
+    logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
+    if output is Output.JSONL:
+        if len(devices) > 1:
+            raise typer.BadParameter("one card for the cases that name none", param_hint="--gpu")
+        with _opened(spec) as lines:
+            raise typer.Exit(asyncio.run(_estimate_cases(lines, devices[0])))
+    with _opened(spec) as file:
+        text = file.read(MAX_BYTES + 1).decode(errors="replace")
+    estimates = asyncio.run(_estimate_one(text, devices))
+    if output is Output.JSON:
+        documents = [estimate.document() for estimate in estimates]
+        _print_json(documents[0] if len(documents) == 1 else documents)
+    else:
+        _print_text(estimates)
+
+
+async def _estimate_one(text: str, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    job = parse_spec(read_document(text))
+    workers = Workers()
+    try:
+        return await workers.estimate(job, devices)
+    finally:
+        await workers.close()
+
+
+async def _estimate_cases(lines: BinaryIO, device: Device) -> int:
+    """Answer each line of *lines* on standard output; return 1 if an answer is an error."""
+    workers = Workers()
+    num_errors = 0
+    with reporter() as progress:
+        try:
+            window = 2 * workers.max_concurrent
+            cases = answer_cases(lines, workers, device=device, window=window)
+            async with aclosing(cases) as answers:
+                async for answer in answers:
+                    num_errors += "error" in answer
+                    print(orjson.dumps(answer).decode(), flush=True)
+                    progress.answered(num_errors)
+        finally:
+            await workers.close()
+    return 1 if num_errors else 0
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Open *path*, or standard input for `-`.
+
+    Raises:
+        ManifestError: if it cannot be read.
+    """
+    if path == STDIN:
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115 (closed below; only opening is their fault)
+    except OSError as error:
+        raise ManifestError(f"{plain(path)}: {error.strerror or 'cannot be read'}") from error
+    with file:
+        yield file
+
+
+def _print_json(document: object) -> None:
+    print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+def _print_text(estimates: Sequence[Estimate]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(file=console.file, width=PLAIN_WIDTH, highlight=False)
+    for index, estimate in enumerate(estimates):
+        if index:
+            console.print()
+        console.print(estimate_text(estimate), soft_wrap=False)

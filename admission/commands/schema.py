@@ -1,0 +1,48 @@
+"""`vramgate schema`: the JSON Schema of a document people or tools write or read.
+
+name -> JSON Schema
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import orjson
+import typer
+from pydantic import BaseModel
+
+from admission.config import Settings
+from estimator.result import Estimate, Fit
+from estimator.spec import JobSpec
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Document(StrEnum):
+    """Which document."""
+
+    JOBSPEC = "jobspec"
+    ESTIMATE = "estimate"
+    FIT = "fit"
+    SETTINGS = "settings"
+
+
+_Mode = Literal["validation", "serialization"]
+_MODELS: dict[Document, tuple[type[BaseModel], _Mode]] = {
+    Document.JOBSPEC: (JobSpec, "validation"),
+    Document.ESTIMATE: (Estimate, "serialization"),
+    Document.FIT: (Fit, "serialization"),
+    Document.SETTINGS: (Settings, "validation"),
+}
+
+
+def command(document: Annotated[Document, typer.Argument(help="Which document.")]) -> None:
+    """Print the JSON Schema of a document."""
+    print(orjson.dumps(schema_of(document), option=orjson.OPT_INDENT_2).decode())
+
+
+def schema_of(document: Document) -> dict[str, Any]:
+    """Return the JSON Schema of *document*: what we read, or what we write."""
+    model, mode = _MODELS[document]
+    return {"$schema": DIALECT, **model.model_json_schema(by_alias=True, mode=mode)}

@@ -1,0 +1,193 @@
+"""`vramgate serve`: the admission webhook.
+
+    settings, kubeconfig -> inventory, workers, handler, server, until SIGTERM
+
+Puts the parts together and holds no logic of its own. Imports no framework.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import typer
+
+from admission import cluster
+from admission.config import LogLevel, Settings, load_settings, package_version
+from admission.errors import AdmissionError
+from admission.estimates import EstimatePool, Retention
+from admission.handler import Handler
+from admission.inventory import Inventory, read_nodes
+from admission.logs import configure_logs
+from admission.metrics import Metrics
+from admission.server import Probes, WebhookServer
+from admission.values import Json
+from estimator.workers.limits import Limits
+from estimator.workers.pool import Workers
+
+SECONDS_PER_DAY = 86400.0
+
+_log = structlog.get_logger()
+
+
+def command(
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file (YAML). Without it every default holds.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="How to reach the API server, outside a cluster.")
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(help="Instead of the level in the settings.")
+    ] = None,
+) -> None:
+    """Answer admission reviews over HTTPS until SIGTERM."""
+    settings = load_settings(config)
+    configure_logs(log_level or settings.logs.level, form=settings.logs.format)
+    try:
+        asyncio.run(serve(settings, kubeconfig=kubeconfig))
+    except AdmissionError:
+        raise
+    except Exception:
+        _log.exception("server failed")
+        raise
+
+
+async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
+    """Serve until SIGTERM or SIGINT, then answer what is in flight and return.
+
+    Raises:
+        SettingsError: if the certificate, the nodes or a port cannot be had.
+    """
+    _log.info("starting", version=package_version(), mode=settings.policy.mode.value)
+    metrics = Metrics()
+    workers = Workers(
+        Limits(
+            wall_seconds=settings.workers.timeout_seconds,
+            memory_bytes=settings.workers.memory_bytes,
+        ),
+        max_concurrent=settings.workers.max_concurrent,
+        preload=settings.workers.preload,
+    )
+    pool = EstimatePool(workers, retention=_retention(settings), watcher=metrics)
+    async with contextlib.AsyncExitStack() as stack:
+        inventory = await stack.enter_async_context(_inventory(settings, kubeconfig, metrics))
+        stack.push_async_callback(workers.close)
+        stack.push_async_callback(pool.close)
+        server = _server(
+            settings, _Parts(inventory=inventory, pool=pool, metrics=metrics, workers=workers)
+        )
+        async with server.running():
+            await workers.start()
+            await _until_told_to_stop()
+    _log.info("stopped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What the server is put together from."""
+
+    inventory: Inventory
+    pool: EstimatePool
+    metrics: Metrics
+    workers: Workers
+
+
+def _server(settings: Settings, parts: _Parts) -> WebhookServer:
+    handler = Handler(
+        policy=settings.policy,
+        cluster=parts.inventory,
+        pool=parts.pool,
+        metrics=parts.metrics,
+    )
+    return WebhookServer(
+        settings.server,
+        reviewer=handler,
+        probes=Probes(
+            not_ready=lambda: None if parts.inventory.is_listed else "the nodes are not listed yet",
+            metrics=lambda: _exposition(parts),
+            certificate_loaded=parts.metrics.certificate_expires,
+        ),
+    )
+
+
+def _exposition(parts: _Parts) -> bytes:
+    parts.metrics.workers(parts.workers.states())
+    return parts.metrics.text()
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(
+        entries=settings.cache.entries,
+        failure_seconds=settings.cache.failure_seconds,
+        timeout_failure_seconds=settings.cache.timeout_failure_seconds,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _inventory(
+    settings: Settings, kubeconfig: Path | None, metrics: Metrics
+) -> AsyncIterator[Inventory]:
+    """Keep an inventory up to date from the nodes file, the API server, or both.
+
+    With a nodes file alone there is no cluster to ask: no namespace says a mode of its own.
+    """
+    file = settings.nodes.file
+    watches_cluster = file is None or kubeconfig is not None or cluster.is_in_cluster()
+    inventory = Inventory(
+        keep_seconds=settings.nodes.keep_days * SECONDS_PER_DAY,
+        namespaces_expected=watches_cluster,
+        changed=metrics.classes,
+    )
+    if file is not None:
+        inventory.set_nodes(await asyncio.to_thread(read_nodes, file))
+        await inventory.refresh()
+    watches = []
+    if watches_cluster:
+        client = await asyncio.to_thread(cluster.connect, kubeconfig)
+        if file is None:
+            nodes = _on_loop(inventory.set_nodes)
+            watches.append(cluster.Watch(client, cluster.NODES, nodes))
+        namespaces = _on_loop(inventory.set_namespaces)
+        watches.append(cluster.Watch(client, cluster.NAMESPACES, namespaces))
+    task = asyncio.create_task(inventory.run())
+    for watch in watches:
+        watch.start()
+    try:
+        yield inventory
+    finally:
+        for watch in watches:
+            watch.stop()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _on_loop(
+    take: Callable[[Mapping[str, Json]], None],
+) -> Callable[[Mapping[str, Json]], None]:
+    """Return *take* for a thread: it runs on this loop, and not at all once that is closed."""
+    loop = asyncio.get_running_loop()
+
+    def publish(snapshot: Mapping[str, Json]) -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(take, snapshot)
+
+    return publish
+
+
+async def _until_told_to_stop() -> None:
+    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    try:
+        await told.wait()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

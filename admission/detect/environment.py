@@ -1,0 +1,116 @@
+"""A job whose program is inside the image, read by the names of its variables.
+
+    variables -> model, batch and what else their names say
+
+Source of the names: published manifests (docs: facts on finding the spec, section 8.3).
+The program itself is not seen: what the names do not say is taken by default, with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from admission.codes import ReasonCode
+from admission.detect.container import Container
+from admission.detect.draft import Draft, annotation_hint, integer_of
+from admission.detect.names import hub_id
+from admission.detect.words import Word
+from estimator.catalog import known_model
+
+_MODEL = ("MODEL_NAME_OR_PATH", "MODEL_NAME", "MODEL_ID", "BASE_MODEL", "BASE_MODEL_NAME")
+_BATCH = (
+    "PER_DEVICE_TRAIN_BATCH_SIZE",
+    "TRAIN_BATCH_SIZE_PER_DEVICE",
+    "TRAIN_BATCH_SIZE",
+    "PER_DEVICE_BATCH_SIZE",
+    "MICRO_BATCH_SIZE",
+)
+_ANY_BATCH = ("BATCH_SIZE",)
+"""Of one card or of all together: certain only with one GPU."""
+_OTHERS = (
+    (("MAX_SEQ_LENGTH", "MAX_SEQ_LEN", "MAX_LENGTH", "SEQ_LENGTH"), "input.sequenceLength"),
+    (
+        ("GRADIENT_ACCUMULATION_STEPS", "GRADIENT_ACCUMULATION"),
+        "training.gradientAccumulationSteps",
+    ),
+)
+_STORED = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+
+
+def read_environment(container: Container, draft: Draft, *, gpus: int) -> bool:
+    """Fill the draft by variable names; return whether they name a model or a batch."""
+    word = _first(container, _MODEL)
+    batch = _first(container, _BATCH if gpus > 1 else (*_BATCH, *_ANY_BATCH))
+    if word is None and batch is None:
+        return False
+    if word is not None:
+        _put_model(container, draft, word)
+    if batch is not None:
+        _put_integer(container, draft, "input.batchSize", batch)
+    for names, path in _OTHERS:
+        found = _first(container, names)
+        if found is not None:
+            _put_integer(container, draft, path, found)
+    _put_adapter(container, draft)
+    if draft.get("model.name") is not None:
+        draft.is_certain = False
+        draft.warnings.append(
+            f"{container.path}: the program is inside the image; precision, optimizer, "
+            "quantization and how several GPUs share the work are not visible and taken by default"
+        )
+    return True
+
+
+def _put_model(container: Container, draft: Draft, word: Word) -> None:
+    name = hub_id(word.text) if word.is_known else None
+    if name is None or "/" not in name:
+        draft.gap(
+            "model.name",
+            code=ReasonCode.NO_MODEL if word.is_known else word.code,
+            path=f"{container.path}.env",
+            reason=f"{word.origin} {word.text:.120} names no model of the Hugging Face Hub",
+            hint=annotation_hint("model.name"),
+        )
+        return
+    draft.put("framework", "pytorch", "a model of the Hugging Face Hub")
+    draft.put("model.source", "huggingface", word.origin)
+    draft.put("model.name", name, word.origin)
+    known = known_model(name)
+    stored = _STORED.get(known.dtype) if known is not None else None
+    if stored is not None:
+        draft.put("training.precision", stored, "stored dtype of the checkpoint")
+
+
+def _put_adapter(container: Container, draft: Draft) -> None:
+    rank = _first(container, ("LORA_R", "LORA_RANK"))
+    number = integer_of(rank.text) if rank is not None and rank.is_known else None
+    if rank is None or number is None or not 1 <= number <= 65536:
+        return
+    draft.put("adapter", {"type": "lora"}, rank.origin)
+    draft.put("adapter.rank", number, rank.origin)
+    alpha = _first(container, ("LORA_ALPHA",))
+    value = integer_of(alpha.text) if alpha is not None and alpha.is_known else None
+    if alpha is not None and value is not None:
+        draft.put("adapter.alpha", value, alpha.origin)
+
+
+def _put_integer(container: Container, draft: Draft, path: str, word: Word) -> None:
+    number = integer_of(word.text) if word.is_known else None
+    if number:
+        draft.put(path, number, word.origin)
+        return
+    draft.gap(
+        path,
+        code=ReasonCode.NO_BATCH if word.is_known else word.code,
+        path=f"{container.path}.env",
+        reason=f"{word.origin} {word.text:.60} is no whole number",
+        hint=annotation_hint(path),
+    )
+
+
+def _first(container: Container, names: Iterable[str]) -> Word | None:
+    for name in names:
+        for word in container.variables.get(name, ()):
+            if word.text:
+                return word
+    return None

@@ -1,0 +1,182 @@
+"""The flags of a program's command line, as argparse would take them.
+
+    words, options -> Flags
+
+`--k v`, `--k=v`, `-b 32`, `-b32`, `k=v`; `_` and `-` are the same; the last one wins; a unique
+beginning of a name is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from admission.detect.words import Word
+
+_FALSE = frozenset({"false", "no", "n", "f", "0", "off"})
+
+
+class Takes(Enum):
+    """How many values a flag takes."""
+
+    NOTHING = 0
+    ONE = 1
+    SEVERAL = 2
+    MAYBE = 3
+    """One if the next word is no flag: what a flag we do not know is taken for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The flags a program declares."""
+
+    names: Mapping[str, Takes]
+    """Long names, with `_`."""
+    short: Mapping[str, str] = field(default_factory=dict)
+    """`b` -> the long name."""
+    is_complete: bool = False
+    """No other flag exists: one that is not in `names` belongs to another program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag as given."""
+
+    name: str
+    spelling: str
+    values: tuple[Word, ...]
+    where: str
+    """`containers[0]`."""
+    path: str
+    """Field path of the container in the object."""
+    origin: str
+
+    @property
+    def value(self) -> Word | None:
+        """Return the only or first value."""
+        return self.values[0] if self.values else None
+
+    @property
+    def source(self) -> str:
+        """Return where the value stands, as `sources` names it."""
+        return f"{self.where}.{self.origin or 'args'} {self.spelling}"
+
+    @property
+    def field(self) -> str:
+        """Return the field path that holds the flag."""
+        return f"{self.path}.{self.origin or 'args'}"
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether a switch is on: given, and not followed by a word for no."""
+        return not self.values or self.values[0].text.lower() not in _FALSE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """What was given, in order."""
+
+    given: tuple[Flag, ...] = ()
+    positional: tuple[Word, ...] = ()
+    foreign: tuple[str, ...] = ()
+    """Flags that the options do not name."""
+
+    def get(self, *names: str) -> Flag | None:
+        """Return the last flag given under one of *names*."""
+        found = [flag for flag in self.given if flag.name in names]
+        return found[-1] if found else None
+
+    def is_on(self, *names: str) -> bool:
+        """Return whether the switch is given and on."""
+        flag = self.get(*names)
+        return flag is not None and flag.is_on
+
+    def has(self, *names: str) -> bool:
+        """Return whether one of *names* is given."""
+        return self.get(*names) is not None
+
+    @property
+    def hidden(self) -> Word | None:
+        """Return an unresolved word that may hold more flags (`$EXTRA_ARGS`), if there is one."""
+        for word in self.positional:
+            if word.unresolved and word.text.strip() in word.unresolved:
+                return word
+        return None
+
+
+def parse_flags(words: tuple[Word, ...], options: Options, *, where: str, path: str) -> Flags:
+    """Return the flags in *words*; *where* and *path* name the container they stand in."""
+    given: list[Flag] = []
+    positional: list[Word] = []
+    foreign: list[str] = []
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        spelling, is_joined, joined = _split(word, options)
+        if spelling is None:
+            positional.append(word)
+            continue
+        name = _resolve(spelling, options)
+        if name is None:
+            foreign.append(spelling)
+            name = _normal(spelling)
+        takes = options.names.get(name, Takes.MAYBE)
+        values = [word.part(joined)] if is_joined else []
+        limit = {Takes.NOTHING: 0, Takes.SEVERAL: len(words)}.get(takes, 1)
+        while not is_joined and len(values) < limit and at < len(words):
+            if _is_flag(words[at]) and not (takes is Takes.ONE and _is_negative(words[at].text)):
+                break
+            values.append(words[at])
+            at += 1
+        given.append(
+            Flag(
+                name=name,
+                spelling=spelling,
+                values=tuple(values),
+                where=where,
+                path=path,
+                origin=word.origin,
+            )
+        )
+    return Flags(given=tuple(given), positional=tuple(positional), foreign=tuple(foreign))
+
+
+def _split(word: Word, options: Options) -> tuple[str | None, bool, str]:
+    """Return a word's flag, whether a value is joined to it, and that value."""
+    text = word.text
+    if not _is_flag(word):
+        key, equals, value = text.partition("=")
+        is_pair = bool(equals) and _normal(key) in options.names
+        return (key, True, value) if is_pair else (None, False, "")
+    key, equals, value = text.partition("=")
+    if text.startswith("--") or _resolve(key, options) is not None:
+        return key, bool(equals), value
+    if text[1] in options.short and len(text) > 2:
+        return text[:2], True, text[2:].removeprefix("=")
+    return key, bool(equals), value
+
+
+def _resolve(spelling: str, options: Options) -> str | None:
+    """Return the long name for *spelling*: exact, short, or the unique beginning of one."""
+    name = _normal(spelling)
+    if spelling.startswith("-") and not spelling.startswith("--"):
+        return options.short.get(spelling[1:])
+    if name in options.names:
+        return name
+    found = [known for known in options.names if known.startswith(name)] if name else []
+    return found[0] if len(found) == 1 else None
+
+
+def _normal(spelling: str) -> str:
+    return spelling.lstrip("-").replace("-", "_")
+
+
+def _is_flag(word: Word) -> bool:
+    text = word.text
+    return len(text) > 1 and text[0] == "-" and not _is_negative(text) and " " not in text[:2]
+
+
+def _is_negative(text: str) -> bool:
+    return text[0] == "-" and text[1:].replace(".", "", 1).replace("e-", "").isdigit()

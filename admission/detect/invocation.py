@@ -1,0 +1,79 @@
+"""A training program as it is called, with what its launchers said.
+
+Invocation: program, arguments, environment, Launch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from admission.detect.draft import Gap
+from admission.detect.flags import Flag, Flags, Options, parse_flags
+from admission.detect.words import Variables, Word
+
+
+class Spawn(StrEnum):
+    """How many processes a launcher starts on a node when nobody says."""
+
+    ONE = "one"
+    ALL = "all"
+    """One a GPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What a launcher decides: processes and how they share the work."""
+
+    launcher: str = "python"
+    spawn: Spawn = Spawn.ONE
+    is_distributed: bool = False
+    """Processes are started to form one process group."""
+    processes: Flag | None = None
+    """Processes a node; its value may be `gpu` or `auto`."""
+    total: Flag | None = None
+    """Processes of all nodes together."""
+    nodes: Flag | None = None
+    precision: Flag | None = None
+    """Mixed precision set from outside the script."""
+    parallelism: Mapping[str, tuple[object, str]] = field(default_factory=dict)
+    """Spec path -> value and source."""
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One call of a Python script or module."""
+
+    program: Word
+    is_module: bool
+    arguments: tuple[Word, ...]
+    variables: Variables
+    directory: str
+    where: str
+    """`containers[0]`."""
+    path: str
+    """Field path of the container."""
+    launch: Launch
+    fetched: Mapping[str, str] = field(default_factory=dict)
+    """File name -> URL, for files that the same command line downloads."""
+
+    @property
+    def name(self) -> str:
+        """Return the script's file name, or the module's dotted name."""
+        return self.program.text if self.is_module else self.program.text.rpartition("/")[2]
+
+    @property
+    def location(self) -> str:
+        """Return everything that tells where the script comes from: folder, path and URL."""
+        url = self.fetched.get(self.name, "")
+        return "/".join(part for part in (self.directory, self.program.text, url) if part).lower()
+
+    def flags(self, options: Options) -> Flags:
+        """Return the arguments read with *options*."""
+        return parse_flags(self.arguments, options, where=self.where, path=self.path)
+
+    def default_source(self, script: str) -> str:
+        """Return how a default of *script* is named in `sources`."""
+        return f"default of {script}"

@@ -1,0 +1,189 @@
+"""What the webhook knows of the cluster right now.
+
+    snapshots of nodes and namespaces -> node classes, modes
+
+Lives on the event loop; the classes are computed in a thread, a moment after a change.
+A removed node's cards count for some days more, since pools scale to zero.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import orjson
+
+from admission.capacity.classes import classes_of
+from admission.codes import Mode
+from admission.errors import SettingsError
+from admission.values import Json, NodeClass
+from estimator.documents import read_documents
+from estimator.errors import Problem, SpecError
+
+MODE_LABEL = "vramgate.dev/mode"
+MOST_DEPARTED = 500
+SETTLE_SECONDS = 0.2
+"""Changes within it are taken together: a pool of a hundred nodes starts at once."""
+REVISIT_SECONDS = 3600.0
+"""How often removed nodes are looked at even if nothing changes."""
+_NAMING_LABELS = frozenset({"kubernetes.io/hostname", "nvidia.com/gfd.timestamp"})
+"""Labels that tell one node from another and say nothing of its cards."""
+
+
+class DepartedNodes:
+    """The last node of each kind that is gone: one stands for all of its kind."""
+
+    def __init__(self, *, keep_seconds: float) -> None:
+        self._keep_seconds = keep_seconds
+        self._left: OrderedDict[bytes, tuple[Json, float]] = OrderedDict()
+
+    def update(
+        self, before: Mapping[str, Json], after: Mapping[str, Json], *, now: float
+    ) -> tuple[Json, ...]:
+        """Return the nodes that still count though they are not in *after*.
+
+        A kind that is there again, or has been gone for longer than it is kept, is forgotten.
+        """
+        for name in before.keys() - after.keys():
+            node = before[name]
+            if classes_of((node,)):
+                self._left[_shape(node)] = (node, now)
+        if not self._left:
+            return ()
+        for shape in {_shape(node) for node in after.values()}:
+            self._left.pop(shape, None)
+        for shape, (_, since) in list(self._left.items()):
+            if now - since >= self._keep_seconds or len(self._left) > MOST_DEPARTED:
+                del self._left[shape]
+        return tuple(node for node, _ in self._left.values())
+
+
+class Inventory:
+    """Node classes and the modes of namespaces; `is_listed` once both are known."""
+
+    def __init__(
+        self,
+        *,
+        keep_seconds: float,
+        namespaces_expected: bool,
+        changed: Callable[[tuple[NodeClass, ...]], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.classes: tuple[NodeClass, ...] = ()
+        self._departed = DepartedNodes(keep_seconds=keep_seconds)
+        self._modes: Mapping[str, Mode] = {}
+        self._nodes: Mapping[str, Json] = {}
+        self._news: Mapping[str, Json] | None = None
+        self._arrived = asyncio.Event()
+        self._nodes_listed = False
+        self._namespaces_listed = not namespaces_expected
+        self._changed = changed
+        self._clock = clock
+
+    @property
+    def is_listed(self) -> bool:
+        """Return whether nodes and namespaces were read at least once."""
+        return self._nodes_listed and self._namespaces_listed
+
+    def mode_of(self, namespace: str) -> Mode | None:
+        """Return the mode that the namespace's label asks for, if it is one."""
+        return self._modes.get(namespace)
+
+    def set_nodes(self, nodes: Mapping[str, Json]) -> None:
+        """Take *nodes* as what the cluster has now."""
+        self._news = nodes
+        self._arrived.set()
+
+    def set_namespaces(self, namespaces: Mapping[str, Json]) -> None:
+        """Take *namespaces* as those there are now."""
+        found = {name: mode_label(item["metadata"]) for name, item in namespaces.items()}
+        self._modes = {name: mode for name, mode in found.items() if mode is not None}
+        self._namespaces_listed = True
+
+    async def run(self) -> None:
+        """Keep the classes up to date until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REVISIT_SECONDS):
+                    await self._arrived.wait()
+            self._arrived.clear()
+            await self.refresh()
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    async def refresh(self) -> None:
+        """Compute the classes of the newest nodes."""
+        before, after = self._nodes, self._nodes if self._news is None else self._news
+        self.classes = await asyncio.to_thread(self._compute, before, after)
+        self._nodes = after
+        self._nodes_listed = self._nodes_listed or self._news is not None
+        self._changed(self.classes)
+
+    def _compute(
+        self, before: Mapping[str, Json], after: Mapping[str, Json]
+    ) -> tuple[NodeClass, ...]:
+        departed = self._departed.update(before, after, now=self._clock())
+        return classes_of((*after.values(), *departed))
+
+
+def mode_label(metadata: Json) -> Mode | None:
+    """Return the mode that an object's label asks for; a value that is no mode asks for none."""
+    value = (metadata.get("labels") or {}).get(MODE_LABEL)
+    try:
+        return Mode(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def read_nodes(path: Path) -> Mapping[str, Json]:
+    """Return the nodes of a file: Node objects or lists of them, JSON or YAML.
+
+    Raises:
+        SettingsError: if the file cannot be read or holds anything else.
+    """
+    try:
+        documents = list(read_documents(path.read_text(encoding="utf-8"), path=str(path)))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise SettingsError(
+            [Problem(path=f"nodes.file: {path}", message=reason.lower())]
+        ) from error
+    except SpecError as error:
+        raise SettingsError(error.problems) from error
+    found = [node for document in documents for node in _nodes_in(document, path)]
+    return {str(node["metadata"]["name"]): node for node in found}
+
+
+def _nodes_in(document: object, path: Path) -> Iterator[Json]:
+    if document is None:
+        return
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if isinstance(document, dict) and kind in ("List", "NodeList"):
+        for item in document.get("items") or ():
+            # In a NodeList the items say no kind of their own.
+            yield from _nodes_in({"kind": "Node", **item} if isinstance(item, dict) else item, path)
+        return
+    if not isinstance(document, dict) or kind != "Node":
+        message = f"a document of kind {str(kind)[:60]!r} is no Node or list of them"
+        raise SettingsError([Problem(path=f"nodes.file: {path}", message=message)])
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        message = "a node has no metadata.name"
+        raise SettingsError([Problem(path=f"nodes.file: {path}", message=message)])
+    yield document
+
+
+def _shape(node: Json) -> bytes:
+    """Return what nodes of one pool have in common."""
+    labels = node["metadata"].get("labels") or {}
+    plain = {key: value for key, value in labels.items() if key not in _NAMING_LABELS}
+    status = node.get("status") or {}
+    cards = {key: value for key, value in (status.get("capacity") or {}).items() if "/" in key}
+    taints = (node.get("spec") or {}).get("taints") or []
+    lasting = [
+        taint for taint in taints if not str(taint.get("key")).startswith("node.kubernetes.io/")
+    ]
+    return orjson.dumps([plain, cards, lasting], option=orjson.OPT_SORT_KEYS)

@@ -1,0 +1,255 @@
+"""The whole way from a workload to a verdict, for the webhook and the commands alike.
+
+    Workload, NodeClasses, Estimator -> Judgement
+
+Asks the estimator and waits no longer than the deadline. Catches what the estimator may say
+(`EstimatorError`), never a fault of our own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from admission.capacity.eligibility import Reach, reach_of
+from admission.codes import ReasonCode, Verdict
+from admission.decision import (
+    Change,
+    Policy,
+    best_of,
+    budget_of,
+    class_verdict,
+    unit_verdict,
+)
+from admission.detect import read_unit
+from admission.judge.conclusion import conclude
+from admission.judge.deadline import Deadline, Late
+from admission.message.findings import failed, late, no_class
+from admission.values import (
+    ClassVerdict,
+    Finding,
+    Judgement,
+    NodeClass,
+    Reading,
+    Unit,
+    UnitJudgement,
+    Workload,
+)
+from estimator.device import Device
+from estimator.errors import EstimatorError
+from estimator.result import Estimate, Fit
+from estimator.spec import JobSpec
+from estimator.workers.api import Estimator
+
+NO_DOCUMENTS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """One unit with what was understood of it and where its pods may go."""
+
+    unit: Unit
+    reading: Reading
+    reach: Reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """One spec and the cards it is to be estimated for: equal units ask once."""
+
+    spec: JobSpec
+    devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """Estimates by card, or why there are none."""
+
+    estimates: Mapping[Device, Estimate]
+    findings: tuple[Finding, ...] = ()
+
+
+async def judge(
+    workload: Workload,
+    *,
+    classes: Sequence[NodeClass],
+    estimator: Estimator,
+    policy: Policy,
+    change: Change | None = None,
+    documents: Mapping[str, str] = NO_DOCUMENTS,
+    deadline_seconds: float | None = None,
+) -> Judgement:
+    """Return the verdict on *workload* and what to do about it.
+
+    *classes* are all node classes of the cluster; *documents* are values of ConfigMaps, by
+    `configmap/NAME/KEY`. An estimate that is late makes `unknown`; late hints are left out.
+    """
+    deadline = Deadline(deadline_seconds)
+    views = [_view(unit, workload, classes, documents) for unit in workload.units]
+    answers = await _answers(views, estimator, deadline)
+    judged = [_judged(view, answers) for view in views]
+    hinted = await asyncio.gather(
+        *(
+            _with_hints(unit, view, estimator, deadline)
+            for unit, view in zip(judged, views, strict=True)
+        )
+    )
+    return conclude(workload, hinted, policy=policy, change=change or Change())
+
+
+def _view(
+    unit: Unit,
+    workload: Workload,
+    classes: Sequence[NodeClass],
+    documents: Mapping[str, str],
+) -> _View:
+    reading = read_unit(unit, workload=workload, documents=documents)
+    return _View(unit=unit, reading=reading, reach=reach_of(unit, classes))
+
+
+async def _answers(
+    views: Iterable[_View], estimator: Estimator, deadline: Deadline
+) -> dict[str, _Answer]:
+    """Return the answer to each distinct spec, by its digest; all are asked at once."""
+    questions = _questions(views)
+    found = await asyncio.gather(
+        *(_answer(question, estimator, deadline) for question in questions.values())
+    )
+    return dict(zip(questions, found, strict=True))
+
+
+def _questions(views: Iterable[_View]) -> dict[str, _Question]:
+    """Return one question a spec, over every card that one of its units may use."""
+    questions: dict[str, _Question] = {}
+    for view in views:
+        spec = view.reading.spec
+        devices = _devices(view.reach.reachable)
+        if spec is None or not devices:
+            continue
+        digest = spec.digest()
+        asked = questions.get(digest)
+        together = dict.fromkeys((*(asked.devices if asked else ()), *devices))
+        questions[digest] = _Question(spec=spec, devices=tuple(together))
+    return questions
+
+
+def _devices(classes: Iterable[NodeClass]) -> tuple[Device, ...]:
+    """Return the distinct cards of known capacity."""
+    known = (node_class.device for node_class in classes if budget_of(node_class) is not None)
+    return tuple(dict.fromkeys(device for device in known if device is not None))
+
+
+async def _answer(question: _Question, estimator: Estimator, deadline: Deadline) -> _Answer:
+    try:
+        estimates = await deadline.of(_estimate(question, estimator))
+    except Late:
+        return _Answer(estimates={}, findings=(late(),))
+    except EstimatorError as error:
+        return _Answer(estimates={}, findings=failed(error))
+    return _Answer(estimates=estimates)
+
+
+async def _estimate(question: _Question, estimator: Estimator) -> dict[Device, Estimate]:
+    estimates = await estimator.estimate(question.spec, question.devices)
+    return dict(zip(question.devices, estimates, strict=True))
+
+
+def _judged(view: _View, answers: Mapping[str, _Answer]) -> UnitJudgement:
+    """Return the verdict on one unit, without hints."""
+    reading = view.reading
+    if reading.skip is not None:
+        return _without_estimate(view, Verdict.SKIPPED, reading.skip)
+    if reading.spec is None:
+        return _unknown(view, reading.unknowns)
+    answer = answers.get(reading.spec.digest(), _Answer(estimates={}))
+    if answer.findings:
+        return _unknown(view, answer.findings)
+    verdicts = _class_verdicts(view.reach.reachable, answer.estimates)
+    verdict, reason = unit_verdict(verdicts)
+    best = best_of(verdicts)
+    findings = (no_class(verdicts, view.reach),) if verdict is Verdict.UNKNOWN else ()
+    return UnitJudgement(
+        unit=view.unit,
+        reading=reading,
+        verdict=verdict,
+        classes=verdicts,
+        estimate=best.estimate if best else None,
+        reason=reason,
+        findings=findings,
+    )
+
+
+def _class_verdicts(
+    classes: Iterable[NodeClass], estimates: Mapping[Device, Estimate]
+) -> tuple[ClassVerdict, ...]:
+    return tuple(
+        class_verdict(node_class, estimates.get(node_class.device) if node_class.device else None)
+        for node_class in classes
+    )
+
+
+def _unknown(view: _View, findings: tuple[Finding, ...]) -> UnitJudgement:
+    reason = findings[0].code if findings else ReasonCode.ESTIMATOR_FAILED
+    judged = _without_estimate(view, Verdict.UNKNOWN, reason)
+    return replace(judged, findings=findings)
+
+
+def _without_estimate(view: _View, verdict: Verdict, reason: str) -> UnitJudgement:
+    return UnitJudgement(
+        unit=view.unit,
+        reading=view.reading,
+        verdict=verdict,
+        classes=_class_verdicts(view.reach.reachable, {}),
+        estimate=None,
+        reason=reason,
+    )
+
+
+async def _with_hints(
+    judged: UnitJudgement, view: _View, estimator: Estimator, deadline: Deadline
+) -> UnitJudgement:
+    """Return *judged* with what would fit, if it is `oom` and there is time to find out."""
+    spec, best = judged.reading.spec, best_of(judged.classes)
+    if judged.verdict is not Verdict.OOM or spec is None or best is None:
+        return judged
+    fits, elsewhere = await asyncio.gather(
+        _fits(spec, best, estimator, deadline),
+        _elsewhere(spec, best, view.reach.closed, estimator, deadline),
+    )
+    return replace(judged, fits=fits, elsewhere=elsewhere)
+
+
+async def _fits(
+    spec: JobSpec, best: ClassVerdict, estimator: Estimator, deadline: Deadline
+) -> tuple[Fit, ...]:
+    """Return what would fit the largest card the pod may use; nothing if that is not known."""
+    device = best.node_class.device
+    if device is None:
+        return ()
+    try:
+        return await deadline.of(_fit(spec, device, estimator))
+    except (Late, EstimatorError):
+        return ()
+
+
+async def _fit(spec: JobSpec, device: Device, estimator: Estimator) -> tuple[Fit, ...]:
+    return await estimator.fit(spec, (device,))
+
+
+async def _elsewhere(
+    spec: JobSpec,
+    best: ClassVerdict,
+    closed: Sequence[NodeClass],
+    estimator: Estimator,
+    deadline: Deadline,
+) -> tuple[ClassVerdict, ...]:
+    """Return the verdicts on cards the pod may not use, as far as they are larger."""
+    budget = budget_of(best.node_class) or 0
+    larger = [node_class for node_class in closed if (budget_of(node_class) or 0) > budget]
+    devices = _devices(larger)
+    if not devices:
+        return ()
+    answer = await _answer(_Question(spec=spec, devices=devices), estimator, deadline)
+    return _class_verdicts(larger, answer.estimates)

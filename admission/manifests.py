@@ -1,0 +1,199 @@
+"""Read the files given to `explain`.
+
+    files, folders, `-` -> Manifests; a file of Node objects -> node classes
+
+Never asks a cluster. Lists are opened; whatever holds no pods is left aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from admission.capacity.classes import classes_of, declared_class
+from admission.errors import ManifestError
+from admission.values import Json, NodeClass
+from admission.workloads.fields import mapping, text
+from estimator.catalog import resolve_device
+from estimator.documents import MAX_BYTES, read_documents
+from estimator.errors import SpecError
+
+STDIN = "-"
+SUFFIXES = (".yaml", ".yml", ".json")
+MAX_DEPTH = 40
+
+_PODLESS_WORKLOADS = frozenset({"TrainJob", "Workspace"})
+"""Workloads whose pods are described by another object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One object and the file it was read from."""
+
+    source: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifests:
+    """What was found in the files: objects that run pods, and ConfigMaps they may refer to."""
+
+    workloads: tuple[Manifest, ...]
+    config_maps: tuple[Json, ...]
+
+    def documents(self, namespace: str) -> Mapping[str, str]:
+        """Return the texts of ConfigMaps in *namespace* as `configmap/NAME/KEY`.
+
+        An object without a namespace goes where its neighbours go, so it counts for all of them.
+        """
+        found: dict[str, str] = {}
+        for config_map in self.config_maps:
+            metadata = mapping(config_map.get("metadata"), "metadata")
+            name = text(metadata.get("name"), "metadata.name")
+            own = text(metadata.get("namespace"), "metadata.namespace")
+            if own and namespace and own != namespace:
+                continue
+            for key, value in mapping(config_map.get("data"), f"ConfigMap {name}: data").items():
+                found[f"configmap/{name}/{key}"] = text(value, f"ConfigMap {name}: data.{key}")
+        return found
+
+
+def read_manifests(paths: Sequence[str], *, stdin: TextIO) -> Manifests:
+    """Return what the files hold, in order. A folder is read one level deep.
+
+    Raises:
+        ManifestError: naming every file or document that cannot be read.
+    """
+    problems: list[str] = []
+    found: list[Manifest] = []
+    for path in paths:
+        for source, content in _texts(path, stdin=stdin, problems=problems):
+            found += _objects(source, content, problems)
+    if problems:
+        raise ManifestError("\n".join(problems))
+    config_maps = tuple(item.body for item in found if item.body.get("kind") == "ConfigMap")
+    workloads = tuple(item for item in found if _runs_pods(item.body))
+    return Manifests(workloads=workloads, config_maps=config_maps)
+
+
+def read_classes(path: str, *, stdin: TextIO) -> tuple[NodeClass, ...]:
+    """Return the node classes of a file of Node objects (`kubectl get nodes -o json` or yaml).
+
+    Raises:
+        ManifestError: if it cannot be read or holds no Node.
+    """
+    problems: list[str] = []
+    nodes = [
+        manifest.body
+        for source, content in _texts(path, stdin=stdin, problems=problems)
+        for manifest in _objects(source, content, problems)
+        if manifest.body.get("kind") == "Node"
+    ]
+    if problems:
+        raise ManifestError("\n".join(problems))
+    if not nodes:
+        raise ManifestError(
+            f"{path}: no Node in it", hint="write it with `kubectl get nodes -o json`"
+        )
+    return classes_of(nodes)
+
+
+def named_class(gpu: str) -> NodeClass:
+    """Return the class of the card called *gpu*.
+
+    Raises:
+        ManifestError: if the catalog does not know it.
+    """
+    try:
+        return declared_class(resolve_device(gpu))
+    except SpecError as error:
+        raise ManifestError(f"--gpu: {error.message.removeprefix('gpu: ')}", hint=error.hint) from (
+            error
+        )
+
+
+def _texts(path: str, *, stdin: TextIO, problems: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the texts at *path* with their names; what cannot be read is a problem."""
+    if path == STDIN:
+        yield "stdin", stdin.read(MAX_BYTES + 1)
+        return
+    for file in _files(Path(path), problems):
+        try:
+            if file.stat().st_size > MAX_BYTES:
+                problems.append(f"{file}: longer than {MAX_BYTES} bytes")
+                continue
+            yield str(file), file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(f"{file}: {_reason(error)}")
+
+
+def _files(path: Path, problems: list[str]) -> tuple[Path, ...]:
+    if not path.is_dir():
+        return (path,)
+    files = tuple(sorted(file for file in path.iterdir() if file.suffix in SUFFIXES))
+    if not files:
+        problems.append(f"{path}: no {', '.join(SUFFIXES)} in this folder")
+    return files
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, OSError):
+        return (error.strerror or "cannot be read").lower()
+    return "not text in UTF-8"
+
+
+def _objects(source: str, content: str, problems: list[str]) -> list[Manifest]:
+    """Return the objects in *content*, lists opened."""
+    found: list[Manifest] = []
+    try:
+        for number, document in enumerate(read_documents(content, path=source), start=1):
+            if document is None:
+                continue
+            if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
+                problems.append(f"{source}: document {number} is no Kubernetes object (no kind)")
+                continue
+            found += (Manifest(source=source, body=body) for body in _opened(document))
+    except SpecError as error:
+        problems.append(f"{error.message}; templates must be rendered first")
+    return found
+
+
+def _opened(document: Json) -> Iterator[Json]:
+    """Yield *document*, or the items of a list; items of a typed list get their kind from it."""
+    kind, items = document["kind"], document.get("items")
+    if not kind.endswith("List") or not isinstance(items, list):
+        yield document
+        return
+    implied = kind.removesuffix("List")
+    inherited = {"apiVersion": document.get("apiVersion"), "kind": implied} if implied else {}
+    for item in items:
+        if isinstance(item, Mapping):
+            body = {**inherited, **item}
+            if isinstance(body.get("kind"), str):
+                yield from _opened(body)
+
+
+def _runs_pods(body: Json) -> bool:
+    """Return whether an object describes pods: somewhere in it are containers."""
+    if body.get("kind") in _PODLESS_WORKLOADS:
+        return True
+    return body.get("kind") not in ("ConfigMap", "Node") and _has_containers(body.get("spec"))
+
+
+def _has_containers(value: object) -> bool:
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(item, Mapping) and "containers" in item for item in level):
+            return True
+        level = list(_children(level))
+    return False
+
+
+def _children(level: Iterable[object]) -> Iterator[object]:
+    for item in level:
+        if isinstance(item, Mapping):
+            yield from item.values()
+        elif isinstance(item, list):
+            yield from item

@@ -1,0 +1,83 @@
+"""Why there is no verdict, and what would have given one.
+
+EstimatorError | Reach -> Findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from admission.capacity.eligibility import Reach, Stage
+from admission.codes import ReasonCode, Verdict
+from admission.values import ClassVerdict, Finding
+from estimator.errors import (
+    EstimateTimeoutError,
+    EstimatorError,
+    MemoryLimitError,
+    SpecError,
+    UnsupportedJobError,
+)
+
+SPEC_HINT = "describe the job in annotation vramgate.dev/spec"
+
+_OBSTACLE_HINTS = {
+    Stage.TAINT: "add a toleration for it, if the job is meant to run there",
+    Stage.NAME: "check nodeName",
+    Stage.SELECTOR: "check nodeSelector against `kubectl get nodes --show-labels`",
+    Stage.AFFINITY: "check nodeAffinity against `kubectl get nodes --show-labels`",
+    Stage.COUNT: "ask for fewer GPUs a pod",
+}
+
+
+def late() -> Finding:
+    """Return the finding of an estimate that is still being worked out."""
+    return Finding(
+        code=ReasonCode.LATE,
+        path="",
+        reason="its GPU memory could not be worked out in time",
+        hint="the estimate goes on: ask again in a minute",
+    )
+
+
+def failed(error: EstimatorError) -> tuple[Finding, ...]:
+    """Return why the estimator gave no estimate."""
+    match error:
+        case UnsupportedJobError():
+            code, hint = str(error.code), error.hint
+            return (Finding(code=code, path=error.path, reason=error.message, hint=hint),)
+        case SpecError():
+            return tuple(
+                Finding(
+                    code=ReasonCode.INVALID_SPEC,
+                    path=problem.path,
+                    reason=problem.message,
+                    hint=error.hint,
+                )
+                for problem in error.problems
+            )
+        case EstimateTimeoutError():
+            return (Finding(code=ReasonCode.LATE, path="", reason=late().reason, hint=error.hint),)
+        case MemoryLimitError():
+            reason = "its estimate took more memory than one estimate may"
+        case _:
+            reason = "its estimate failed, which is our fault"
+    hint = error.hint or f"{SPEC_HINT}, or report it"
+    return (Finding(code=ReasonCode.ESTIMATOR_FAILED, path="", reason=reason, hint=hint),)
+
+
+def no_class(classes: Sequence[ClassVerdict], reach: Reach) -> Finding:
+    """Return why no node class can decide: none is reachable, or one of unknown memory is."""
+    unknown = next((found for found in classes if found.verdict is Verdict.UNKNOWN), None)
+    if unknown is not None:
+        return Finding(
+            code=ReasonCode.NO_CLASS,
+            path="",
+            reason=f"the memory of {unknown.node_class.name} is not known: {unknown.reason}",
+            hint="label its nodes with nvidia.com/gpu.memory (GPU feature discovery does)",
+        )
+    if reach.obstacle is None:
+        reason, hint = "no node with a GPU is known", None
+    else:
+        reason = f"no GPU node is open to it: {reach.obstacle.text}"
+        hint = _OBSTACLE_HINTS.get(reach.obstacle.stage)
+    return Finding(code=ReasonCode.NO_CLASS, path="", reason=reason, hint=hint)

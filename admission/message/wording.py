@@ -1,0 +1,253 @@
+"""A verdict in words: what it needs, what the cards have, what takes the memory, what would fit.
+
+    UnitJudgement -> Wording
+
+Needs are rounded up and capacities down. Names are as people wrote them: `message.py` cleans them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from admission.codes import ORDER, ReasonCode, Verdict
+from admission.decision import Cause, best_of, budget_of
+from admission.message.hints import fitting_changes
+from admission.values import ClassVerdict, Finding, NodeClass, UnitJudgement
+from estimator.result import Estimate
+from estimator.units import gib_down, gib_up
+
+MAX_CARDS = 3
+"""Kinds of card that are named; further ones are counted."""
+
+_PARTS = {
+    "parameters": "parameters are",
+    "gradients": "gradients are",
+    "optimizer": "optimizer states are",
+    "activations": "activations are",
+    "inputs": "inputs are",
+    "temporary": "temporary tensors are",
+    "workspace": "kernel workspace is",
+    "communication": "communication buffers are",
+    "context": "the CUDA context is",
+    "libraries": "libraries are",
+    "other": "other declared memory is",
+}
+"""`cached` is left out: it is elastic, no part of the need."""
+
+_SKIPPED = {
+    ReasonCode.KIND: "this kind of object is not read yet",
+    ReasonCode.NO_GPU: "asks for no GPU",
+    ReasonCode.NO_TRAINING: "is no training job",
+    ReasonCode.NO_JOB: "holds no job: what runs on it is submitted later, past admission",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """The parts of a message, lower case, without full stops."""
+
+    need: str
+    why: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    """Each completes `it fits …`: `with batch size 160`."""
+    advice: str | None = None
+    """What to do next where no change was estimated."""
+
+
+def wording_of(judged: UnitJudgement) -> Wording:
+    """Return what is said about one unit."""
+    if judged.verdict is Verdict.SKIPPED:
+        return Wording(need=skip_text(judged.reason))
+    best = best_of(judged.classes)
+    if judged.verdict is Verdict.UNKNOWN or best is None or best.estimate is None:
+        return _unknown(judged)
+    if judged.verdict is Verdict.OOM:
+        return _oom(judged, best, best.estimate)
+    if judged.verdict is Verdict.TIGHT:
+        return _tight(judged, best, best.estimate)
+    return _fits(judged)
+
+
+def skip_text(reason: str) -> str:
+    """Return why nothing is judged."""
+    known = {str(code): text for code, text in _SKIPPED.items()}
+    return f"not judged: {known.get(reason, reason or 'it has no GPU container')}"
+
+
+def card_text(node_class: NodeClass, classes: Sequence[ClassVerdict]) -> str:
+    """Return `Tesla-T4 ×8`: the card and how many of them the job may use."""
+    cards = sum(
+        found.node_class.count * found.node_class.gpus_per_node
+        for found in classes
+        if found.node_class.name == node_class.name
+    )
+    return f"{node_class.name} ×{cards}" if cards else node_class.name
+
+
+def _oom(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
+    changes, advice = fitting_changes(judged)
+    if best.reason == Cause.OWN_LIMIT and estimate.allocator_limit_bytes is not None:
+        need = (
+            f"needs at least {gib_up(estimate.least.reserved_bytes)} in its framework's memory "
+            f"pool, which the job itself limits to {gib_down(estimate.allocator_limit_bytes)}"
+        )
+    else:
+        need = (
+            f"needs at least {gib_up(estimate.least.device_bytes)} on one GPU; "
+            f"{_largest(best.node_class, judged.classes)}"
+        )
+    return Wording(need=need, why=_largest_part(estimate), changes=changes, advice=advice)
+
+
+def _tight(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
+    too_small = _smallest(judged.classes, Verdict.OOM, Verdict.TIGHT)
+    match judged.reason:
+        case Cause.SMALL_CARD if too_small is not None:
+            return _small_card(judged, too_small)
+        case Cause.SHARED_CARD:
+            return _shared_card(judged)
+        case Cause.UNKNOWN_CARD:
+            return _unknown_card(judged)
+        case _:
+            need = (
+                f"may run out of GPU memory: needs {gib_up(estimate.least.device_bytes)} to "
+                f"{gib_up(estimate.enough.device_bytes)} on one GPU; "
+                f"{_largest(best.node_class, judged.classes)}"
+            )
+            small = _smallest(judged.classes, Verdict.OOM)
+            also = (f"{_gives(small, judged.classes)}, too little",) if small else ()
+            return Wording(need=need, why=(*also, *_largest_part(estimate)))
+
+
+def _small_card(judged: UnitJudgement, small: ClassVerdict) -> Wording:
+    needs = ""
+    if small.estimate is not None:
+        needs = (
+            f"at least {gib_up(small.estimate.least.device_bytes)}"
+            if small.verdict is Verdict.OOM
+            else f"up to {gib_up(small.estimate.enough.device_bytes)}"
+        )
+    return Wording(
+        need=(
+            f"may land on a card that is too small: needs {needs} on one GPU; "
+            f"{_gives(small, judged.classes)}"
+        ),
+        why=(f"it fits {_fitting_text(judged.classes)}",),
+        advice=_choose(judged.classes),
+    )
+
+
+def _shared_card(judged: UnitJudgement) -> Wording:
+    shared = [found for found in judged.classes if found.reason == Cause.SHARED_CARD]
+    small = min(shared, key=lambda found: budget_of(found.node_class) or 0)
+    enough = small.estimate.enough.device_bytes if small.estimate else 0
+    return Wording(
+        need=(
+            f"may run out of GPU memory: needs up to {gib_up(enough)} on one GPU, and "
+            f"{card_text(small.node_class, judged.classes)} shares "
+            f"{gib_down(budget_of(small.node_class) or 0)} between pods by time-slicing"
+        ),
+        why=("time-slicing keeps no memory apart, so what the neighbours take is not known",),
+    )
+
+
+def _unknown_card(judged: UnitJudgement) -> Wording:
+    unknown = next(found for found in judged.classes if found.verdict is Verdict.UNKNOWN)
+    return Wording(
+        need=(
+            f"fits {_fitting_text(judged.classes)}, but may land on "
+            f"{card_text(unknown.node_class, judged.classes)}, whose memory is not known: "
+            f"{unknown.reason}"
+        ),
+        advice=_choose(judged.classes),
+    )
+
+
+def _fits(judged: UnitJudgement) -> Wording:
+    small = min(judged.classes, key=lambda found: budget_of(found.node_class) or 0)
+    enough = small.estimate.enough.device_bytes if small.estimate else 0
+    budget = gib_down(budget_of(small.node_class) or 0)
+    card = card_text(small.node_class, judged.classes)
+    if small.node_class.members:
+        card = f"the smallest card this job may use ({card})"
+    return Wording(need=f"fits: {gib_up(enough)} on one GPU is enough; {card} gives it {budget}")
+
+
+def _unknown(judged: UnitJudgement) -> Wording:
+    if not judged.findings:
+        return Wording(need="cannot tell how much GPU memory it needs")
+    first, *others = judged.findings
+    if first.code == ReasonCode.LATE:
+        need = first.reason
+    elif first.code == ReasonCode.NO_CLASS:
+        need = f"cannot tell whether it fits: {first.reason}"
+    else:
+        need = f"cannot tell how much GPU memory it needs: {_found(first, judged)}"
+    more = (f"{len(others)} more things could not be read",) if len(others) > 1 else ()
+    if len(others) == 1:
+        also = others[0].reason if others[0].path == first.path else _found(others[0], judged)
+        more = (f"also: {also}",)
+    return Wording(need=need, why=more, advice=first.hint)
+
+
+def _found(finding: Finding, judged: UnitJudgement) -> str:
+    source = judged.reading.sources.get(finding.path)
+    where = f"{finding.path} (from {source})" if source else finding.path
+    return f"{where}: {finding.reason}" if where else finding.reason
+
+
+def _largest(node_class: NodeClass, classes: Sequence[ClassVerdict]) -> str:
+    budget = gib_down(budget_of(node_class) or 0)
+    if not node_class.members:
+        return f"{node_class.name} gives it {budget}"
+    return f"the largest card this job may use ({card_text(node_class, classes)}) gives it {budget}"
+
+
+def _gives(found: ClassVerdict, classes: Sequence[ClassVerdict]) -> str:
+    budget = gib_down(budget_of(found.node_class) or 0)
+    return f"{card_text(found.node_class, classes)}, which it may also use, gives it {budget}"
+
+
+def _smallest(classes: Sequence[ClassVerdict], *verdicts: Verdict) -> ClassVerdict | None:
+    """Return the worst class with one of *verdicts*, the smallest budget among equals."""
+    return min(
+        (found for found in classes if found.verdict in verdicts),
+        key=lambda found: (ORDER.index(found.verdict), budget_of(found.node_class) or 0),
+        default=None,
+    )
+
+
+def _fitting(classes: Sequence[ClassVerdict]) -> list[NodeClass]:
+    """Return the classes that hold the job surely, the smallest first."""
+    fitting = [found.node_class for found in classes if found.verdict is Verdict.FITS]
+    return sorted(fitting, key=lambda node_class: budget_of(node_class) or 0)
+
+
+def _fitting_text(classes: Sequence[ClassVerdict]) -> str:
+    cards = dict.fromkeys(card_text(node_class, classes) for node_class in _fitting(classes))
+    shown = list(cards)[:MAX_CARDS]
+    more = [f"{len(cards) - MAX_CARDS} more kinds of card"] if len(cards) > MAX_CARDS else []
+    return " and ".join([*shown, *more])
+
+
+def _choose(classes: Sequence[ClassVerdict]) -> str:
+    """Return how to keep the job on the smallest card that holds it."""
+    label = "nvidia.com/gpu.product"
+    node_class = _fitting(classes)[0]
+    product = node_class.labels.get(label, node_class.product)
+    return f"choose the card, for one by nodeSelector {label}: {product}"
+
+
+def _largest_part(estimate: Estimate) -> tuple[str, ...]:
+    """Return what takes most of the need.
+
+    The parts are those of the expected peak, which may be more than the job could get by on.
+    """
+    sizes = {name: getattr(estimate.breakdown, name) for name in _PARTS}
+    name = max(sizes, key=lambda part: sizes[part])
+    if not sizes[name]:
+        return ()
+    if sizes[name] <= estimate.least.device_bytes:
+        return (f"{_PARTS[name]} {gib_up(sizes[name])} of it",)
+    return (f"{_PARTS[name]} most of it, {gib_up(sizes[name])} at the expected peak",)

@@ -1,0 +1,255 @@
+"""What Prometheus sees.
+
+    one review, one estimate, the node classes -> series with closed labels
+
+The only importer of prometheus_client. Every known label value starts at 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    disable_created_metrics,
+    generate_latest,
+)
+
+from admission.cache import CacheResult
+from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.config import package_version
+from admission.values import NodeClass
+from estimator.errors import (
+    EstimateTimeoutError,
+    EstimatorError,
+    MemoryLimitError,
+    SpecError,
+    TraceError,
+    UnsupportedJobError,
+)
+from estimator.notes import UnknownCode
+from estimator.result import Estimate, Method
+from estimator.spec import Framework, JobSpec
+
+OTHER = "other"
+"""The label of everything that is not in its closed set."""
+NONE = "none"
+FAULT = "fault"
+"""The unknown code of a review that failed on our own account."""
+
+KINDS = ("Pod", "Job", "CronJob", "PyTorchJob", OTHER)
+CACHE = ("hit", "miss", "late", NONE)
+METHODS = (*(method.value for method in Method), NONE)
+OUTCOMES = (
+    "ok",
+    *(
+        kind.kind
+        for kind in (
+            SpecError,
+            UnsupportedJobError,
+            TraceError,
+            EstimateTimeoutError,
+            MemoryLimitError,
+        )
+    ),
+)
+_SOURCE_MARKS = {
+    "annotation": "annotation",
+    ".args": "args",
+    ".command": "args",
+    "configmap": "config",
+    "env ": "env",
+    "recipe": "registry",
+    "default": "default",
+}
+SOURCES = (*dict.fromkeys(_SOURCE_MARKS.values()), OTHER)
+CODES = (
+    *dict.fromkeys((*(code.value for code in ReasonCode), *(code.value for code in UnknownCode))),
+    FAULT,
+    OTHER,
+)
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds: from a cached review to the longest webhook timeout anybody uses."""
+
+_WARNED = (Verdict.OOM, Verdict.UNKNOWN, Verdict.TIGHT)
+_DENIED = (Verdict.OOM, Verdict.UNKNOWN)
+
+
+class Metrics:
+    """Every series of the webhook, in *registry* or one of its own: never in the process' own."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        registry = CollectorRegistry() if registry is None else registry
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = registry
+        self._reviews = Counter(
+            "vramgate_reviews_total",
+            "Reviews answered.",
+            ("kind", "verdict", "action", "mode"),
+            registry=registry,
+        )
+        self._review_seconds = Histogram(
+            "vramgate_review_seconds",
+            "Time from a review's last byte to its answer.",
+            ("kind", "cache"),
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._estimate_seconds = Histogram(
+            "vramgate_estimate_seconds",
+            "Time of one question to a worker, waiting for a free one included.",
+            ("framework", "method"),
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._estimates = Counter(
+            "vramgate_estimates_total",
+            "Questions to workers, by how they ended.",
+            ("framework", "method", "outcome"),
+            registry=registry,
+        )
+        self._workers = Gauge(
+            "vramgate_estimator_workers", "Worker processes.", ("state",), registry=registry
+        )
+        self._cache_requests = Counter(
+            "vramgate_cache_requests_total",
+            "Questions to the cache of estimates.",
+            ("result",),
+            registry=registry,
+        )
+        self._spec_source = Counter(
+            "vramgate_spec_source_total",
+            "Where the model of a reviewed job was read from.",
+            ("source",),
+            registry=registry,
+        )
+        self._unknown = Counter(
+            "vramgate_unknown_total", "Why jobs stayed unknown.", ("code",), registry=registry
+        )
+        classes = ("product", "memory", "sharing")
+        self._class_count = Gauge(
+            "vramgate_gpu_class_count", "Nodes of a card class.", classes, registry=registry
+        )
+        self._class_usable = Gauge(
+            "vramgate_gpu_class_usable_bytes",
+            "Memory one pod can get on a card of the class.",
+            classes,
+            registry=registry,
+        )
+        self._expiry = Gauge(
+            "vramgate_certificate_expiry_seconds",
+            "Time until the serving certificate expires.",
+            registry=registry,
+        )
+        build = Info("vramgate_build", "The running version.", registry=registry)
+        build.info({"version": package_version()})
+        self._start_at_zero()
+
+    def reviewed(
+        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
+    ) -> None:
+        """Count one answered review."""
+        known = _closed(kind, KINDS)
+        self._reviews.labels(known, verdict.value, action.value, mode.value).inc()
+        self._review_seconds.labels(known, _closed(cache, CACHE, NONE)).observe(seconds)
+
+    def read(self, source: str) -> None:
+        """Count where a job's model was read from, by the text that people are shown."""
+        text = source.lower()
+        label = next((label for mark, label in _SOURCE_MARKS.items() if mark in text), OTHER)
+        self._spec_source.labels(label).inc()
+
+    def unknown(self, code: str) -> None:
+        """Count one reason for `unknown`."""
+        self._unknown.labels(_closed(code, CODES)).inc()
+
+    def cache_asked(self, result: CacheResult) -> None:
+        """Count one question to the cache."""
+        self._cache_requests.labels(result.value).inc()
+
+    def estimated(
+        self, spec: JobSpec, outcome: Sequence[Estimate] | EstimatorError, *, seconds: float
+    ) -> None:
+        """Count one question to a worker."""
+        framework, method, ending = spec.framework.value, NONE, "ok"
+        if isinstance(outcome, EstimatorError):
+            ending = outcome.kind
+        elif outcome:
+            method = outcome[0].method.value
+        self._estimate_seconds.labels(framework, method).observe(seconds)
+        self._estimates.labels(framework, method, ending).inc()
+
+    def workers(self, states: Mapping[str, int]) -> None:
+        """Show how many workers are in each state, in place of what was shown before."""
+        self._workers.clear()
+        for state, count in states.items():
+            self._workers.labels(state).set(count)
+
+    def classes(self, classes: Iterable[NodeClass]) -> None:
+        """Show the cards of the cluster in place of those shown before."""
+        counts: dict[tuple[str, str, str], int] = {}
+        usable: dict[tuple[str, str, str], int] = {}
+        for found in classes:
+            key = _class_labels(found)
+            counts[key] = counts.get(key, 0) + found.count
+            if found.device and found.device.budget_bytes is not None:
+                usable[key] = min(usable.get(key, 1 << 62), found.device.budget_bytes)
+        for gauge, values in ((self._class_count, counts), (self._class_usable, usable)):
+            gauge.clear()
+            for labels, value in values.items():
+                gauge.labels(*labels).set(value)
+
+    def certificate_expires(
+        self, timestamp: float, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Show the time left until *timestamp* (seconds since 1970) from now on."""
+        self._expiry.set_function(lambda: timestamp - clock())
+
+    def text(self) -> bytes:
+        """Return the exposition that `/metrics` answers with."""
+        return generate_latest(self._registry)
+
+    def _start_at_zero(self) -> None:
+        for kind in KINDS:
+            for mode in Mode:
+                for verdict in Verdict:
+                    for action in _possible_actions(verdict, mode):
+                        self._reviews.labels(kind, verdict.value, action.value, mode.value)
+            for cache in CACHE:
+                self._review_seconds.labels(kind, cache)
+        for framework in Framework:
+            for method in METHODS:
+                self._estimate_seconds.labels(framework.value, method)
+                for outcome in OUTCOMES:
+                    if (method == NONE) is (outcome != "ok"):
+                        self._estimates.labels(framework.value, method, outcome)
+        for result in CacheResult:
+            self._cache_requests.labels(result.value)
+        for source in SOURCES:
+            self._spec_source.labels(source)
+        for code in CODES:
+            self._unknown.labels(code)
+
+
+def _possible_actions(verdict: Verdict, mode: Mode) -> tuple[Action, ...]:
+    if mode is Mode.OFF or verdict not in _WARNED:
+        return (Action.ALLOW,)
+    if mode is Mode.ENFORCE and verdict in _DENIED:
+        return (Action.ALLOW, Action.WARN, Action.DENY)
+    return (Action.ALLOW, Action.WARN)
+
+
+def _class_labels(found: NodeClass) -> tuple[str, str, str]:
+    """Return product, total memory in MiB (as the node label has it) and sharing."""
+    total = found.device.total_bytes if found.device else None
+    memory = "unknown" if total is None else str(total >> 20)
+    return (found.product or "unknown", memory, found.sharing)
+
+
+def _closed(value: str, values: Sequence[str], fallback: str = OTHER) -> str:
+    return value if value in values else fallback

@@ -1,0 +1,116 @@
+"""What the API server is told.
+
+    uid, verdict in words -> Answer(status, body)
+
+Three words: `allowed`, `denied` (only for a verdict) and `errored` (a request we cannot answer).
+A fault of ours is never `allowed: false`: that would deny although the policy is to ignore us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from admission.review import API_VERSION
+
+MAX_WARNING_BYTES = 256
+MAX_WARNINGS_BYTES = 4096
+"""The API server drops all warnings of a response beyond this."""
+MAX_MESSAGE = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An HTTP answer: JSON, with its status."""
+
+    status: int
+    body: bytes
+
+
+def allowed(
+    uid: str,
+    *,
+    warnings: Iterable[str] = (),
+    audit: Mapping[str, str] | None = None,
+) -> Answer:
+    """Return the answer that lets the object pass."""
+    return _reviewed({"uid": uid, "allowed": True}, warnings=warnings, audit=audit)
+
+
+def denied(
+    uid: str,
+    *,
+    message: str,
+    warnings: Iterable[str] = (),
+    audit: Mapping[str, str] | None = None,
+) -> Answer:
+    """Return the answer that refuses the object; *message* is what the person reads."""
+    status = {"code": 403, "reason": "Forbidden", "message": _printable(message)[:MAX_MESSAGE]}
+    response = {"uid": uid, "allowed": False, "status": status}
+    return _reviewed(response, warnings=warnings, audit=audit)
+
+
+def errored(message: str, *, code: int = 400, uid: str = "") -> Answer:
+    """Return the answer to a request that cannot be answered; the API server then fails open."""
+    status: dict[str, object] = {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "code": code,
+        "message": _printable(message)[:MAX_MESSAGE],
+    }
+    if uid:
+        status["details"] = {"uid": uid}
+    return Answer(status=code, body=orjson.dumps(status))
+
+
+def clean_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Return *warnings* as the API server will pass them on: lines, each once, within its limits.
+
+    A warning with a control character or a newline is dropped silently by the API server, and all
+    of them are when they are longer than 4,096 bytes together. Whatever is left out is at the end.
+    """
+    lines = (" ".join(_printable(line).split()) for text in warnings for line in text.splitlines())
+    kept: dict[str, None] = {}
+    room = MAX_WARNINGS_BYTES
+    for line in lines:
+        short = _shortened(line)
+        if not short or short in kept:
+            continue
+        room -= len(short.encode())
+        if room < 0:
+            break
+        kept[short] = None
+    return tuple(kept)
+
+
+def _reviewed(
+    response: dict[str, object],
+    *,
+    warnings: Iterable[str],
+    audit: Mapping[str, str] | None,
+) -> Answer:
+    cleaned = clean_warnings(warnings)
+    if cleaned:
+        response["warnings"] = cleaned
+    if audit:
+        response["auditAnnotations"] = dict(audit)
+    review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
+    return Answer(status=200, body=orjson.dumps(review))
+
+
+def _shortened(line: str) -> str:
+    """Return *line* within the limit of one warning, cut at a character with an ellipsis."""
+    encoded = line.encode()
+    if len(encoded) <= MAX_WARNING_BYTES:
+        return line
+    return encoded[: MAX_WARNING_BYTES - len("…".encode())].decode(errors="ignore") + "…"
+
+
+def _printable(text: str) -> str:
+    """Return *text* with every control character but the newline as a space."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)

@@ -1,0 +1,241 @@
+"""The HTTPS server in front of the handler.
+
+    POST /validate -> handler -> Answer; GET /healthz, /readyz, /metrics
+
+Watches its certificate files, and on the way out answers what is in flight. Knows nothing of
+verdicts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from aiohttp import web
+
+from admission.certs import ServedCertificate
+from admission.config import ServerSettings
+from admission.errors import SettingsError
+from admission.response import Answer, errored
+from estimator.errors import Problem
+
+MAX_BODY_BYTES = 8 << 20
+"""The API server takes requests of 3 MiB; a review may hold the object twice."""
+KEEP_ALIVE_SECONDS = 600.0
+READ_SECONDS = 10.0
+"""A body that takes longer than this to arrive is from nobody who waits for the answer."""
+CLOSE_SECONDS = 6.0
+"""After draining, how long answers still in the making may take: longer than any deadline."""
+
+_log = structlog.get_logger()
+
+
+class Reviewer(Protocol):
+    """Who answers reviews."""
+
+    async def answer(self, body: bytes, *, content_type: str, timeout_text: str | None) -> Answer:
+        """Return the answer to one review; never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probes:
+    """What the other routes ask."""
+
+    not_ready: Callable[[], str | None]
+    """Why reviews cannot be answered well yet, or None."""
+    metrics: Callable[[], bytes]
+    certificate_loaded: Callable[[float], None]
+    """Told when a served certificate expires (seconds since 1970)."""
+
+
+class WebhookServer:
+    """One process' server: `async with server.running(): …`."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        *,
+        reviewer: Reviewer,
+        probes: Probes,
+        poll_seconds: float = 1.0,
+    ) -> None:
+        self._settings = settings
+        self._reviewer = reviewer
+        self._probes = probes
+        self._poll_seconds = poll_seconds
+        self._certificate = ServedCertificate(settings.cert_file, settings.key_file)
+        self._draining = False
+        self._runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            shutdown_timeout=CLOSE_SECONDS,
+            auto_decompress=False,
+        )
+        self._sites: list[web.TCPSite] = []
+
+    @property
+    def port(self) -> int:
+        """Return the port of the reviews: the one the system chose if the settings say 0."""
+        return self._sites[0].port
+
+    @property
+    def metrics_port(self) -> int | None:
+        """Return the port of the plain routes, if there is one."""
+        return self._sites[1].port if len(self._sites) > 1 else None
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen for the length of an `async with` block, then drain.
+
+        Raises:
+            SettingsError: if the certificate cannot be loaded or a port is taken.
+        """
+        await self._load_certificate()
+        await self._runner.setup()
+        watch: asyncio.Task[None] | None = None
+        try:
+            await self._listen()
+            watch = asyncio.create_task(self._watch_certificate())
+            yield
+        finally:
+            await self._drain()
+            if watch is not None:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
+            await self._runner.cleanup()
+
+    async def _listen(self) -> None:
+        settings = self._settings
+        self._sites.append(
+            web.TCPSite(
+                self._runner,
+                settings.host,
+                settings.port,
+                ssl_context=self._certificate.context,
+                backlog=1024,
+            )
+        )
+        if settings.metrics_port is not None:
+            self._sites.append(web.TCPSite(self._runner, settings.host, settings.metrics_port))
+        for site, path in zip(self._sites, ("server.port", "server.metricsPort"), strict=False):
+            try:
+                await site.start()
+            except OSError as error:
+                reason = error.strerror or "cannot listen"
+                raise SettingsError([Problem(path=path, message=reason.lower())]) from error
+        _log.info("listening", port=self.port, metrics_port=self.metrics_port)
+
+    async def _drain(self) -> None:
+        """Stop listening and tell every connection that comes back to close; lose no review.
+
+        Idle connections stay open for the while: the API server may be writing to one right now.
+        """
+        self._draining = True
+        for site in list(self._runner.sites):
+            await site.stop()
+        server = self._runner.server
+        _log.info("draining", connections=len(server.connections) if server else 0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.drain_seconds):
+                while server and server.connections:  # noqa: ASYNC110 (aiohttp tells nobody)
+                    await asyncio.sleep(0.05)
+
+    def _application(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[self._closing])
+        app.router.add_post("/validate", self._validate)
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        return app
+
+    @web.middleware
+    async def _closing(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        """Answer in JSON whatever happens, and end the connection while draining."""
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            message = f"{request.method} {request.path[:200]}: {error.reason.lower()}"
+            response = _response(errored(message, code=error.status))
+            if "Allow" in error.headers:
+                response.headers["Allow"] = error.headers["Allow"]
+        if self._draining:
+            response.force_close()
+        return response
+
+    async def _validate(self, request: web.Request) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            message = f"the body is longer than {MAX_BODY_BYTES} bytes"
+            return _response(errored(message, code=413))
+        except TimeoutError:
+            message = f"the body did not arrive within {READ_SECONDS:.0f} s"
+            response = _response(errored(message, code=408))
+            response.force_close()
+            return response
+        answer = await self._reviewer.answer(
+            body,
+            content_type=request.headers.get("Content-Type", ""),
+            timeout_text=request.query.get("timeout"),
+        )
+        return _response(answer)
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        reason = "shutting down" if self._draining else self._probes.not_ready()
+        return web.Response(status=503 if reason else 200, text=f"{reason or 'ok'}\n")
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        text = self._probes.metrics()
+        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=text, headers=headers)
+
+    async def _load_certificate(self) -> None:
+        try:
+            await asyncio.to_thread(self._certificate.refresh)
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                [Problem(path="server.certFile, server.keyFile", message=_reason(error))],
+                hint="both are PEM files, and the key belongs to the certificate",
+            ) from error
+        self._tell_expiry()
+
+    async def _watch_certificate(self) -> None:
+        """Look at the files every second; a pair that cannot be served is logged once."""
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                changed = await asyncio.to_thread(self._certificate.refresh)
+            except (OSError, ValueError) as error:
+                _log.error("certificate not loaded", reason=_reason(error))
+                continue
+            if changed:
+                self._tell_expiry()
+                _log.info("certificate loaded", expires=str(self._certificate.expires))
+
+    def _tell_expiry(self) -> None:
+        if self._certificate.expires is not None:
+            self._probes.certificate_loaded(self._certificate.expires.timestamp())
+
+
+def _response(answer: Answer) -> web.Response:
+    return web.Response(body=answer.body, status=answer.status, content_type="application/json")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Return what is wrong with the pair, without OpenSSL's file names and line numbers."""
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    return " ".join(str(reason).lower().replace("_", " ").split())[:200]

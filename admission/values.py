@@ -1,0 +1,190 @@
+"""The values that travel from a manifest to a verdict.
+
+    object -> Workload(units) -> Reading -> Estimates -> UnitJudgement -> Judgement
+
+Frozen; Kubernetes objects are plain mappings, read and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from admission.codes import Action, Mode, ReasonCode, Verdict
+from estimator.device import Device
+from estimator.result import Estimate, Fit
+from estimator.spec import JobSpec
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadRef:
+    """Which object a verdict is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    """Empty while the API server has not generated it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One GPU container of one role: compared with one card."""
+
+    role: str
+    """`Worker`, `Master`, `main`, …"""
+    template: str
+    """Field path of the pod template, `spec.template`; empty for a Pod."""
+    container: str
+    container_path: str
+    """Field path of the container within the object, `spec.template.spec.containers[0]`."""
+    replicas: int
+    gpus: int
+    """GPUs of the container."""
+    pod_gpus: int
+    """Effective GPU count of the pod: decides which nodes are eligible."""
+    gpu_resource: str
+    pod: Json
+    """The pod spec."""
+    pod_metadata: Json
+    container_spec: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A root object with its GPU units. `skip` is set when there is nothing to judge."""
+
+    ref: WorkloadRef
+    units: tuple[Unit, ...]
+    metadata: Json
+    controlled: bool
+    """Has a controller owner: never denied."""
+    started: bool
+    """Has started already (a Job with status.startTime, …)."""
+    skip: ReasonCode | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Why something could not be read, where, and what would have let us read it."""
+
+    code: str
+    """A `ReasonCode` or an estimator `UnknownCode` value."""
+    path: str
+    reason: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was understood of one unit.
+
+    Exactly one of: `spec` is there; `skip` says why there is nothing to estimate; `unknowns`
+    says what is missing.
+    """
+
+    spec: JobSpec | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Spec path -> where the value came from: `containers[0].args --batch-size`."""
+    unknowns: tuple[Finding, ...] = ()
+    skip: ReasonCode | None = None
+    warnings: tuple[str, ...] = ()
+    """Conflicts between annotation and flags, requests without limits."""
+    is_certain: bool = True
+    """False: the program itself was not seen, so what it does by default may be other. A verdict
+    on it warns and never denies."""
+    partial: Json = field(default_factory=dict)
+    """The spec document as far as it was understood, for `unknown`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """What a pod's selectors and tolerations are compared with on one node."""
+
+    name: str
+    labels: Json
+    taints: tuple[Json, ...] = ()
+
+    @property
+    def taint_key(self) -> tuple[tuple[str, str, str], ...]:
+        """Return the taints as something two nodes can be compared by."""
+        return tuple(
+            (str(taint.get("key")), str(taint.get("value")), str(taint.get("effect")))
+            for taint in self.taints
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClass:
+    """Nodes that give a pod the same card: same memory, sharing, GPU count and resource.
+
+    Labels and taints may differ within a class: eligibility is asked of each member.
+    """
+
+    name: str
+    """`NVIDIA-A100-SXM4-40GB`, with the slice or share if any."""
+    product: str
+    count: int
+    gpus_per_node: int
+    gpu_resource: str
+    device: Device | None
+    """None: the card's memory is not known; `unknown_reason` says why."""
+    sharing: str
+    """none, mig, mps, time-slicing, …"""
+    nodes: tuple[str, ...]
+    labels: Json
+    """Labels of one member."""
+    taints: tuple[Json, ...] = ()
+    """Taints of that member."""
+    unknown_reason: str | None = None
+    members: tuple[NodeFacts, ...] = ()
+    """Empty for a card that was declared (`--gpu`): every pod may go there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassVerdict:
+    """One unit against one node class."""
+
+    node_class: NodeClass
+    verdict: Verdict
+    estimate: Estimate | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitJudgement:
+    """The verdict of one unit."""
+
+    unit: Unit
+    reading: Reading
+    verdict: Verdict
+    classes: tuple[ClassVerdict, ...]
+    estimate: Estimate | None
+    """The estimate of the deciding class."""
+    reason: str = ""
+    """One word: a `Cause`, or the code of the first finding."""
+    findings: tuple[Finding, ...] = ()
+    fits: tuple[Fit, ...] = ()
+    """What would fit, searched only for `oom` and only in the time left."""
+    elsewhere: tuple[ClassVerdict, ...] = ()
+    """Classes the pod may not go to today that would hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict of a workload and what to do about it."""
+
+    workload: Workload
+    verdict: Verdict
+    action: Action
+    mode: Mode
+    units: tuple[UnitJudgement, ...]
+    reason: str
+    message: str
+    hints: tuple[str, ...]
+    warnings: tuple[str, ...]
+    cache: str = "none"
+    """hit, miss, late or none: for metrics."""

@@ -1,0 +1,193 @@
+"""Figures and their notes as the contract's Estimate.
+
+    interval, overheads, notes -> Estimate
+
+Arithmetic only: everything was found before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from estimator.device import Device
+from estimator.need import Lowered
+from estimator.notes import Assumption, Unknown, UnknownCode
+from estimator.overheads import Overheads
+from estimator.replay import Replay
+from estimator.result import (
+    AssumptionNote,
+    Breakdown,
+    DeviceFacts,
+    Enough,
+    Estimate,
+    Least,
+    Method,
+    Moment,
+    Rank,
+    UnknownNote,
+    Usage,
+)
+from estimator.spec import JobSpec
+from estimator.trace import Place, Role, Trace
+from estimator.units import gib_down, gib_up
+
+VERSION = version("vramgate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """The expected run and the ends of the interval around it, in the allocator's bytes."""
+
+    run: Replay
+    least_reserved: int
+    enough_reserved: int
+    most_allocated: int
+    most_reserved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Figures:
+    """The four figures of one rank."""
+
+    least: Least
+    enough: Enough
+    peak: Usage
+    most: Usage
+
+
+def answer(
+    *,
+    spec: JobSpec,
+    device: Device,
+    trace: Trace,
+    lowered: Lowered,
+    overheads: Overheads,
+    ends: Ends,
+    method: Method,
+    elapsed_seconds: float,
+) -> Estimate:
+    """Return the estimate of *spec* on *device*."""
+    other = spec.runtime.extra_bytes
+    loaders = spec.runtime.data_loader_cuda_workers
+    figures = _figures(ends, overheads, other, loaders)
+    return Estimate(
+        spec=spec.normalised(),
+        spec_digest=spec.digest(),
+        device=device_facts(device),
+        least=figures.least,
+        enough=figures.enough,
+        peak=figures.peak,
+        most=figures.most,
+        allocator_limit_bytes=spec.runtime.allocator_cap_bytes or None,
+        breakdown=_breakdown(ends.run, overheads, other + loaders * overheads.context.expected),
+        peak_at=_moment(ends.run.allocated_at),
+        reserved_at=_moment(ends.run.reserved_at),
+        ranks=(
+            Rank(
+                rank=0,
+                stage=0,
+                least=figures.least,
+                enough=figures.enough,
+                peak=figures.peak,
+                most=figures.most,
+            ),
+        ),
+        method=method,
+        assumptions=_assumptions((*lowered.assumptions, *overheads.assumptions)),
+        unknowns=_unknowns((*lowered.unknowns, *overheads.unknowns, *_no_card(device))),
+        warnings=(*trace.warnings, *_warnings(device, figures)),
+        elapsed_seconds=round(elapsed_seconds, 4),
+        version=VERSION,
+    )
+
+
+def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Figures:
+    """Return the four figures: the allocator's bytes, overheads and the job's own extras."""
+    beside = overheads.total
+    low = beside.low + other + loaders * overheads.context.low
+    expected = beside.expected + other + loaders * overheads.context.expected
+    high = beside.high + other + loaders * overheads.context.high
+    return _Figures(
+        least=Least(reserved_bytes=ends.least_reserved, device_bytes=ends.least_reserved + low),
+        enough=Enough(device_bytes=ends.enough_reserved + high),
+        peak=Usage(
+            allocated_bytes=ends.run.allocated,
+            reserved_bytes=ends.run.reserved,
+            device_bytes=ends.run.reserved + expected,
+        ),
+        most=Usage(
+            allocated_bytes=ends.most_allocated,
+            reserved_bytes=ends.most_reserved,
+            device_bytes=ends.most_reserved + high,
+        ),
+    )
+
+
+def _breakdown(run: Replay, overheads: Overheads, other: int) -> Breakdown:
+    live = run.live
+    return Breakdown(
+        parameters=live[Role.PARAMETER],
+        gradients=live[Role.GRADIENT],
+        optimizer=live[Role.OPTIMIZER],
+        activations=live[Role.ACTIVATION],
+        inputs=live[Role.INPUT],
+        temporary=live[Role.TEMPORARY],
+        workspace=live[Role.WORKSPACE],
+        communication=live[Role.COMMUNICATION] + overheads.communication.expected,
+        cached=run.reserved - run.allocated,
+        context=overheads.context.expected,
+        libraries=overheads.libraries.expected,
+        other=other,
+    )
+
+
+def device_facts(device: Device) -> DeviceFacts:
+    """Return what an answer says of *device*."""
+    major, minor = device.compute_capability
+    return DeviceFacts(
+        name=device.name,
+        compute_capability=f"{major}.{minor}",
+        total_bytes=device.total_bytes,
+        reservation_bytes=device.reservation_bytes,
+        usable_bytes=device.usable_bytes,
+        budget_bytes=device.budget_bytes,
+    )
+
+
+def _moment(place: Place | None) -> Moment:
+    if place is None:
+        return Moment(step=0, phase="load", operator="", module="")
+    return Moment(
+        step=place.step, phase=place.phase.value, operator=place.operator, module=place.module
+    )
+
+
+def _no_card(device: Device) -> tuple[Unknown, ...]:
+    if device.total_bytes is not None:
+        return ()
+    reason = "no card was named: compute capability 8.0 is assumed and there is no verdict"
+    return (Unknown(code=UnknownCode.DEVICE, path="gpu", reason=reason),)
+
+
+def _warnings(device: Device, figures: _Figures) -> tuple[str, ...]:
+    budget = device.budget_bytes
+    if budget is None or figures.peak.device_bytes <= budget:
+        return ()
+    peak, card = gib_up(figures.peak.device_bytes), gib_down(budget)
+    return (f"the expected run takes {peak} and {device.name} gives it {card}",)
+
+
+def _assumptions(notes: Iterable[Assumption]) -> tuple[AssumptionNote, ...]:
+    return tuple(
+        AssumptionNote(code=note.code.value, path=note.path, value=note.value, reason=note.reason)
+        for note in dict.fromkeys(notes)
+    )
+
+
+def _unknowns(notes: Iterable[Unknown]) -> tuple[UnknownNote, ...]:
+    return tuple(
+        UnknownNote(code=note.code.value, path=note.path, reason=note.reason)
+        for note in dict.fromkeys(notes)
+    )

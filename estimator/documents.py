@@ -1,0 +1,71 @@
+"""Documents people write, read with limits.
+
+    text -> JSON types
+
+Custom tags build nothing. YAML aliases expand without end, so they are refused unless the
+caller bounds what it walks. Never touches a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import yaml
+
+from estimator.errors import Problem, SpecError
+
+MAX_BYTES = 8 << 20
+MAX_DEPTH = 200
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def read_documents(text: str, *, path: str = "", aliases: bool = False) -> Iterator[object]:
+    """Yield each document of YAML or JSON *text*.
+
+    Raises:
+        SpecError: if the text is too large or deep, holds an alias that is not accepted, or is
+            neither YAML nor JSON.
+    """
+    if len(text) > MAX_BYTES:
+        raise SpecError([Problem(path=path, message=f"longer than {MAX_BYTES} bytes")])
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            yield orjson.loads(text)
+            return
+        except orjson.JSONDecodeError:
+            pass  # flow-style YAML starts like JSON
+    try:
+        _check_events(text, aliases=aliases)
+        yield from yaml.load_all(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        message = f"not YAML or JSON: {_short(error)}"
+        raise SpecError([Problem(path=path, message=message)]) from error
+
+
+def read_document(text: str, *, path: str = "", aliases: bool = False) -> object:
+    """Return the single document of *text* (see `read_documents`)."""
+    documents = list(read_documents(text, path=path, aliases=aliases))
+    if len(documents) != 1:
+        message = f"{len(documents)} documents, one is accepted"
+        raise SpecError([Problem(path=path, message=message)])
+    return documents[0]
+
+
+def _check_events(text: str, *, aliases: bool) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent) and not aliases:
+            raise yaml.YAMLError("aliases are not accepted")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"nested deeper than {MAX_DEPTH}")
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,33 @@
+"""The PyTorch frontend, the only importer of torch, torchvision, timm and transformers.
+
+    JobSpec, Traits -> Trace
+
+Importing it imports the frameworks and does nothing else: a template process forks afterwards.
+"""
+
+from __future__ import annotations
+
+from estimator.frontends.pytorch import libraries
+from estimator.spec import JobSpec
+from estimator.trace import Trace
+from estimator.traits import Traits
+
+libraries.import_all()
+
+from estimator.frontends.pytorch.tracing import trace  # noqa: E402  (imported after the zoos)
+
+FRAMEWORK = "pytorch"
+
+
+def trace_job(spec: JobSpec, *, traits: Traits) -> Trace:
+    """Return what *spec* does to the memory of any card with *traits*.
+
+    Raises:
+        SpecError: if the user has to change the spec.
+        UnsupportedJobError: if a part of the job is not modelled.
+        TraceError: if tracing itself fails.
+    """
+    return trace(spec, traits=traits, framework=FRAMEWORK)
+
+
+__all__ = ["FRAMEWORK", "trace_job"]

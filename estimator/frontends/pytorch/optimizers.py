@@ -1,0 +1,167 @@
+"""Optimizers: those of torch run as they are, others by rule.
+
+    JobSpec, parameters -> Stepper
+
+`foreach` is CUDA's default since torch 2.0, so it is forced while tracing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import optim
+
+from estimator.errors import UnsupportedJobError
+from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.pytorch.optimizer_rules import RULES, RuleOptimizer, adam_8bit, lion_8bit
+from estimator.frontends.pytorch.versions import Version
+from estimator.notes import AssumptionCode, UnknownCode
+from estimator.spec import JobSpec, Optimizer
+
+FOREACH_DEFAULT_SINCE = (2, 0)
+FUSED = frozenset({"sgd", "adam", "adamw", "adagrad"})
+
+
+class Stepper(Protocol):
+    """What a training step needs of an optimizer."""
+
+    def step(self) -> Any:
+        """Update the parameters from their gradients."""
+        ...
+
+
+Parameters = Sequence[torch.nn.Parameter]
+Maker = Callable[[Parameters, Optimizer, dict[str, Any]], Stepper]
+
+
+def _sgd(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
+    return optim.SGD(
+        parameters,
+        lr=0.1,
+        momentum=spec.momentum or (0.9 if spec.nesterov else 0.0),
+        nesterov=spec.nesterov,
+        weight_decay=spec.weight_decay,
+        **mode,
+    )
+
+
+def _adam(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
+    decay = spec.weight_decay
+    return optim.Adam(parameters, amsgrad=spec.amsgrad, weight_decay=decay, **mode)
+
+
+def _adamw(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
+    decay = spec.weight_decay if "weight_decay" in spec.model_fields_set else 0.01
+    return optim.AdamW(parameters, amsgrad=spec.amsgrad, weight_decay=decay, **mode)
+
+
+def _rmsprop(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
+    return optim.RMSprop(
+        parameters,
+        momentum=spec.momentum,
+        centered=spec.centered,
+        weight_decay=spec.weight_decay,
+        **mode,
+    )
+
+
+def _plain(kind: Any) -> Maker:
+    def make(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
+        stepper: Stepper = kind(parameters, weight_decay=spec.weight_decay, **mode)
+        return stepper
+
+    return make
+
+
+def _rprop(parameters: Parameters, _: Optimizer, mode: dict[str, Any]) -> Stepper:
+    return optim.Rprop(parameters, **mode)
+
+
+TORCH: dict[str, Maker] = {
+    "sgd": _sgd,
+    "adam": _adam,
+    "adamw": _adamw,
+    "nadam": _plain(optim.NAdam),
+    "radam": _plain(optim.RAdam),
+    "adamax": _plain(optim.Adamax),
+    "rmsprop": _rmsprop,
+    "adagrad": _plain(optim.Adagrad),
+    "adadelta": _plain(optim.Adadelta),
+    "rprop": _rprop,
+}
+"""Names of torch.optim's optimizers, and what makes them."""
+
+ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "adamw_torch": ("adamw", {}),
+    "adamw_hf": ("adamw", {"foreach": False}),
+    "adamw_torch_fused": ("adamw", {"fused": True}),
+    "adamw_8bit": ("adamw", {"bits": 8}),
+    "adamw_bnb_8bit": ("adamw", {"bits": 8}),
+    "adam8bit": ("adam", {"bits": 8}),
+    "adamw8bit": ("adamw", {"bits": 8}),
+}
+"""Names trainers use for the same."""
+
+EIGHT_BIT = {"adam": adam_8bit, "adamw": adam_8bit, "lion": lion_8bit}
+
+
+def known_optimizers() -> tuple[str, ...]:
+    """Return the names that are modelled."""
+    return tuple(sorted({*TORCH, *RULES}))
+
+
+def require_known(spec: Optimizer) -> Optimizer:
+    """Return *spec* under torch's own name.
+
+    Raises:
+        UnsupportedJobError: if the optimizer, or its storage in 8 bits, is not modelled.
+    """
+    lower = spec.name.lower()
+    name, changes = ALIASES.get(lower, (lower, {}))
+    bits = changes.get("bits", spec.bits)
+    known = name in TORCH or name in RULES
+    if not known or (bits == 8 and name not in EIGHT_BIT) or bits == 16:
+        what = f"'{spec.name}'" if bits == 32 else f"'{spec.name}' with {bits}-bit states"
+        raise UnsupportedJobError(
+            f"training.optimizer: {what} is not modelled; known: {', '.join(known_optimizers())}; "
+            f"in 8 bits: {', '.join(EIGHT_BIT)}",
+            code=UnknownCode.OPTIMIZER,
+            path="training.optimizer.name",
+        )
+    return spec.model_copy(update={"name": name, **changes})
+
+
+def make_optimizer(
+    spec: JobSpec, parameters: Parameters, notebook: Notebook, version: Version
+) -> Stepper:
+    """Return the optimizer of *spec* over *parameters*."""
+    chosen = require_known(spec.training.optimizer)
+    if chosen.paged:
+        notebook.unknown(
+            UnknownCode.OPTIMIZER,
+            "training.optimizer.paged",
+            "paged states may leave the card; traced as if they stayed",
+        )
+    if chosen.bits == 8:
+        return RuleOptimizer(parameters, EIGHT_BIT[chosen.name])
+    if chosen.name in RULES:
+        return RuleOptimizer(parameters, RULES[chosen.name])
+    return TORCH[chosen.name](parameters, chosen, _mode(chosen, notebook, version))
+
+
+def _mode(spec: Optimizer, notebook: Notebook, version: Version) -> dict[str, Any]:
+    """Return `fused` or `foreach` as a run on a card would take it."""
+    if spec.fused and spec.name in FUSED:
+        return {"fused": True}
+    if spec.foreach is not None:
+        return {"foreach": spec.foreach}
+    foreach = version >= FOREACH_DEFAULT_SINCE
+    notebook.assume(
+        AssumptionCode.DEFAULT,
+        "training.optimizer.foreach",
+        str(foreach).lower(),
+        f"absent: the default of torch {version[0]}.{version[1]} on a GPU",
+    )
+    return {"foreach": foreach}

@@ -1,0 +1,195 @@
+"""Which parts of a spec this frontend models: the rest is an error or a named unknown.
+
+    JobSpec -> (nothing) | UnsupportedJobError, unknowns
+
+Nothing that moves memory is ignored silently.
+"""
+
+from __future__ import annotations
+
+import re
+
+from estimator.errors import Problem, SpecError, UnsupportedJobError
+from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.pytorch.optimizers import require_known
+from estimator.notes import UnknownCode
+from estimator.spec import CheckpointMode, Framework, JobPhase, JobSpec, ModelSource, Strategy
+from estimator.spec.vocabulary import DeviceMap, KernelSet, LossKind, Objective, Offload, Padding
+
+OBJECTIVES = (Objective.SUPERVISED, Objective.SFT)
+ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+STRATEGIES = (Strategy.NONE, Strategy.DDP)
+
+
+def check_support(spec: JobSpec, notebook: Notebook) -> None:
+    """Refuse what would make the figure meaningless, and note what only blurs it.
+
+    Raises:
+        SpecError: for keys of the model that its source does not take.
+        UnsupportedJobError: for the first part of the spec that is not modelled.
+    """
+    _check_keys(spec)
+    _refuse(spec)
+    if spec.phase is JobPhase.TRAIN:
+        require_known(spec.training.optimizer)
+    _note(spec, notebook)
+
+
+def _check_keys(spec: JobSpec) -> None:
+    """Refuse keys of the model and its input that this source has no use for."""
+    source = spec.model.source
+    zoo = source in (ModelSource.TORCHVISION, ModelSource.TIMM)
+    wrong = (
+        ("model.config", bool(spec.model.config) and zoo),
+        ("model.options", bool(spec.model.options) and not zoo),
+        ("model.attention", spec.model.attention is not None and source is ModelSource.TORCHVISION),
+        ("input.shape", spec.input.shape is not None and source is not ModelSource.LAYERS),
+    )
+    problems = [
+        Problem(path=path, message=f"not a key of '{source}' models")
+        for path, is_wrong in wrong
+        if is_wrong
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def _refuse(spec: JobSpec) -> None:
+    training, parallel = spec.training, spec.parallelism
+    environment = " ".join(spec.runtime.env.get(name, "") for name in ALLOCATOR_VARIABLES)
+    refused = (
+        (
+            spec.framework is not Framework.PYTORCH,
+            UnknownCode.FRAMEWORK,
+            "framework",
+            f"'{spec.framework}' is not traced by the PyTorch frontend",
+        ),
+        (
+            spec.objective not in OBJECTIVES,
+            UnknownCode.OBJECTIVE,
+            "objective",
+            f"'{spec.objective}' is not modelled; known: {', '.join(OBJECTIVES)}",
+        ),
+        (
+            spec.adapter is not None,
+            UnknownCode.ADAPTER,
+            "adapter",
+            f"'{spec.adapter.type if spec.adapter else ''}' adapters are not modelled yet",
+        ),
+        (
+            spec.quantization is not None,
+            UnknownCode.QUANTIZATION,
+            "quantization",
+            "quantised bases are not modelled yet",
+        ),
+        (
+            parallel.strategy not in STRATEGIES,
+            UnknownCode.PARALLELISM,
+            "parallelism.strategy",
+            f"'{parallel.strategy}' is not modelled yet; known: {', '.join(STRATEGIES)}",
+        ),
+        (
+            max(
+                parallel.tensor_parallel,
+                parallel.pipeline_parallel,
+                parallel.context_parallel,
+                parallel.expert_parallel,
+            )
+            > 1,
+            UnknownCode.PARALLELISM,
+            "parallelism",
+            "tensor, pipeline, context and expert parallelism are not modelled yet",
+        ),
+        (
+            parallel.offload is not Offload.NONE or parallel.device_map is not DeviceMap.NONE,
+            UnknownCode.PARALLELISM,
+            "parallelism",
+            "offload and device maps are not modelled yet",
+        ),
+        (
+            training.activation_offload,
+            UnknownCode.FEATURE,
+            "training.activationOffload",
+            "activations on the host are not modelled yet",
+        ),
+        (
+            training.float8 is not None,
+            UnknownCode.PRECISION,
+            "training.float8",
+            "float8 is not modelled yet",
+        ),
+        (
+            training.gradient_checkpointing.mode is CheckpointMode.SELECTIVE
+            or training.gradient_checkpointing.every != 1,
+            UnknownCode.FEATURE,
+            "training.gradientCheckpointing",
+            "selective checkpointing, or of every n-th layer, is not modelled yet",
+        ),
+        (
+            re.search(r"backend\s*:\s*cudaMallocAsync", environment) is not None,
+            UnknownCode.ALLOCATOR,
+            "runtime.env",
+            "the cudaMallocAsync backend is not modelled",
+        ),
+        (
+            bool(spec.model.companions),
+            UnknownCode.FEATURE,
+            "model.companions",
+            "frozen models beside the trained one are not modelled yet",
+        ),
+    )
+    for is_refused, code, path, message in refused:
+        if is_refused:
+            raise UnsupportedJobError(f"{path}: {message}", code=code, path=path)
+
+
+def _note(spec: JobSpec, notebook: Notebook) -> None:
+    training = spec.training
+    feature = UnknownCode.FEATURE
+    noted = (
+        (training.compile.enabled, "training.compile", "traced as eager; a compiler needs less"),
+        (
+            training.loss is not LossKind.DEFAULT,
+            "training.loss",
+            f"a {training.loss} loss needs less than the default one that was traced",
+        ),
+        (
+            training.kernels is KernelSet.LIGER,
+            "training.kernels",
+            "Liger's kernels keep less than the default ones that were traced",
+        ),
+        (
+            training.label_smoothing > 0 and spec.model.source is ModelSource.HUGGINGFACE,
+            "training.labelSmoothing",
+            "a smoothed loss on a transformers model is traced as the plain one",
+        ),
+        (
+            spec.model.attention is not None and spec.model.source is ModelSource.TIMM,
+            "model.attention",
+            "timm chooses its attention itself",
+        ),
+        (
+            training.evaluation is not None
+            and (training.evaluation.max_new_tokens > 0 or training.evaluation.collect_logits),
+            "training.evaluation",
+            "generation and collected logits of an evaluation are not traced",
+        ),
+        (
+            spec.input.images_per_sample is not None,
+            "input.imagesPerSample",
+            "several images a sample are not traced",
+        ),
+        (
+            spec.input.padding is Padding.LONGEST,
+            "input.padding",
+            "traced at the longest length",
+        ),
+        (
+            training.save.full_state_dict and spec.parallelism.strategy is not Strategy.NONE,
+            "training.save",
+            "gathering the state to save it is not traced",
+        ),
+    )
+    for is_noted, path, reason in noted:
+        if is_noted:
+            notebook.unknown(feature, path, reason)

@@ -1,0 +1,264 @@
+"""A training job: its tensors at load, then whole steps.
+
+    Built, JobSpec -> events
+
+Two steps: the first makes the optimizer's state, the second has it during backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from estimator.errors import UnsupportedJobError
+from estimator.frontends.pytorch.build.job import Batch, Built, Shapes, run_forward
+from estimator.frontends.pytorch.dtypes import DTYPES
+from estimator.frontends.pytorch.load import load_model
+from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.pytorch.optimizers import Parameters, Stepper, make_optimizer
+from estimator.frontends.pytorch.parallel import BucketViews, bucket_sizes
+from estimator.frontends.pytorch.record import Recorder
+from estimator.frontends.pytorch.versions import Version
+from estimator.notes import AssumptionCode, UnknownCode
+from estimator.spec import CheckpointMode, JobSpec, Strategy
+from estimator.spec.vocabulary import ZeroGradPosition
+from estimator.trace import Phase, Role
+
+STEPS = 2
+MICRO_STEPS = 2
+"""Micro-steps traced of an accumulation: the first makes gradients, later ones add to them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroGrad:
+    """When gradients go, and whether their memory goes with them."""
+
+    after_step: bool
+    set_to_none: bool
+
+
+class Trainer:
+    """Runs the phases of a training job while the recorder watches."""
+
+    def __init__(
+        self,
+        spec: JobSpec,
+        built: Built,
+        recorder: Recorder,
+        notebook: Notebook,
+        *,
+        version: Version,
+        region: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self.spec = spec
+        self.built = built
+        self.recorder = recorder
+        self.notebook = notebook
+        self.version = version
+        self.model = built.model.train()
+        self.parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.shapes = Shapes(
+            batch_size=spec.input.batch_size, sequence_length=spec.input.sequence_length
+        )
+        self.zero_grad = _zero_grad(spec, notebook, version)
+        self.kept: dict[str, Any] = {}
+        self.region = region
+        self.masters: Parameters = ()
+        self.optimizer: Stepper
+
+    def run(self) -> None:
+        """Load the model, run the steps, evaluate if the job does."""
+        self._load()
+        for step in range(1, STEPS + 1):
+            self._step(step)
+            if step < STEPS and self._empties_cache():
+                self.recorder.builder.empty_cache()
+        if self.spec.training.evaluation is not None:
+            self._evaluate(STEPS + 1)
+
+    def _load(self) -> None:
+        recorder, training = self.recorder, self.spec.training
+        load_model(recorder, self.model)
+        self._checkpoint()
+        trained: Parameters = self.parameters
+        if training.master_weights:
+            with recorder.making(Role.OPTIMIZER):
+                self.masters = [nn.Parameter(p.detach().float()) for p in self.parameters]
+            trained = self.masters
+        if training.ema:
+            with recorder.making(Role.PARAMETER):
+                averaged = (*self.model.parameters(), *self.model.buffers())
+                self.kept["ema"] = [tensor.detach().clone() for tensor in averaged]
+        parallel = self.spec.parallelism
+        if parallel.strategy is Strategy.DDP:
+            if parallel.gradient_as_bucket_view:
+                with recorder.making(Role.GRADIENT):
+                    self.kept["buckets"] = BucketViews(self.parameters)
+            else:
+                recorder.communication(bucket_sizes(self.parameters, parallel.bucket_bytes))
+        with recorder.making(Role.INPUT):
+            self.kept["ahead"] = [
+                self.built.make_batch(self.shapes) for _ in range(self.spec.input.prefetch_batches)
+            ]
+        with recorder.making(Role.OPTIMIZER):
+            self.optimizer = make_optimizer(self.spec, trained, self.notebook, self.version)
+        if training.optimizer.in_backward:
+            self._step_in_backward()
+
+    def _checkpoint(self) -> None:
+        mode = self.spec.training.gradient_checkpointing
+        if mode.mode is not CheckpointMode.FULL:
+            return
+        if self.built.checkpoint is None:
+            raise UnsupportedJobError(
+                "training.gradientCheckpointing: this model has no switch for it",
+                code=UnknownCode.FEATURE,
+                path="training.gradientCheckpointing",
+            )
+        self.built.checkpoint(mode.reentrant)
+
+    def _step_in_backward(self) -> None:
+        """Give each parameter an optimizer that runs as soon as its gradient is there."""
+        if self.masters or self.spec.training.gradient_accumulation_steps > 1:
+            raise UnsupportedJobError(
+                "training.optimizer.inBackward: not modelled with master weights or accumulation",
+                code=UnknownCode.OPTIMIZER,
+                path="training.optimizer.inBackward",
+            )
+        steppers = {
+            id(p): make_optimizer(self.spec, [p], self.notebook, self.version)
+            for p in self.parameters
+        }
+        recorder = self.recorder
+
+        def update(parameter: torch.Tensor) -> None:
+            known = recorder.known()
+            steppers[id(parameter)].step()
+            recorder.promote_new(known, Role.OPTIMIZER)
+            parameter.grad = None
+
+        for parameter in self.parameters:
+            parameter.register_post_accumulate_grad_hook(update)  # type: ignore[no-untyped-call]
+
+    def _step(self, step: int) -> None:
+        accumulate = self.spec.training.gradient_accumulation_steps
+        self.recorder.enter(Phase.FORWARD, step=step)
+        if not self.zero_grad.after_step:
+            self._clear_gradients()
+        for _ in range(min(accumulate, MICRO_STEPS)):
+            self._micro_step(step)
+        self.recorder.enter(Phase.OPTIMIZER, step=step)
+        if not self.spec.training.optimizer.in_backward:
+            self._update()
+        self.recorder.promote(Role.OPTIMIZER)
+        if self.zero_grad.after_step:
+            self._clear_gradients()
+
+    def _micro_step(self, step: int) -> None:
+        recorder, keep = self.recorder, self.spec.training.keep_outputs
+        recorder.enter(Phase.FORWARD, step=step)
+        with recorder.making(Role.INPUT):
+            batch = self.built.make_batch(self.shapes)
+        ahead = self.kept["ahead"]
+        if ahead:
+            ahead.append(batch)
+            batch = ahead.pop(0)
+        self.kept["batch"] = batch
+        with self.region():
+            outputs = self._outputs(run_forward(self.built, batch))
+            if keep:
+                self.kept["outputs"] = outputs
+            loss = self.built.loss(outputs, batch)
+            if keep:
+                self.kept["loss"] = loss
+        del outputs
+        recorder.promote(Role.ACTIVATION)
+        recorder.enter(Phase.BACKWARD, step=step)
+        loss.backward()  # type: ignore[no-untyped-call]
+        del loss
+        recorder.set_role((p.grad for p in self.parameters if p.grad is not None), Role.GRADIENT)
+
+    def _outputs(self, outputs: Any) -> Any:
+        """Return *outputs*, made wider if the trainer does that."""
+        dtype = self.spec.training.output_dtype
+        return outputs if dtype is None else _converted(outputs, DTYPES[dtype])
+
+    def _update(self) -> None:
+        if not self.masters:
+            self.optimizer.step()
+            return
+        for master, parameter in zip(self.masters, self.parameters, strict=True):
+            if parameter.grad is not None:
+                with self.recorder.making(Role.GRADIENT):
+                    master.grad = parameter.grad.float()
+        self.optimizer.step()
+        with torch.no_grad():
+            for master, parameter in zip(self.masters, self.parameters, strict=True):
+                master.grad = None
+                parameter.copy_(master)
+
+    def _clear_gradients(self) -> None:
+        for parameter in self.parameters:
+            if parameter.grad is None:
+                continue
+            if self.zero_grad.set_to_none:
+                parameter.grad = None
+            else:
+                parameter.grad.zero_()
+
+    def _empties_cache(self) -> bool:
+        empty = self.spec.training.empty_cache
+        return bool(empty.every_steps) or empty.before_longest
+
+    def _evaluate(self, step: int) -> None:
+        """Run one forward pass of the evaluation's shape after the training steps."""
+        evaluation = self.spec.training.evaluation
+        assert evaluation is not None
+        self.recorder.enter(Phase.EVALUATION, step=step)
+        shapes = Shapes(
+            batch_size=evaluation.batch_size,
+            sequence_length=evaluation.sequence_length or self.spec.input.sequence_length,
+        )
+        self.model.eval()
+        with torch.no_grad():
+            with self.recorder.making(Role.INPUT):
+                batch: Batch = self.built.make_batch(shapes)
+            with self.region():
+                outputs = run_forward(self.built, batch)
+        del outputs, batch
+
+
+def _converted(value: Any, dtype: torch.dtype) -> Any:
+    """Return *value* with its floating tensors in *dtype*."""
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, dict):
+        for name, item in list(value.items()):
+            value[name] = _converted(item, dtype)
+        return value
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(_converted(item, dtype) for item in value)
+    return value
+
+
+def _zero_grad(spec: JobSpec, notebook: Notebook, version: Version) -> ZeroGrad:
+    """Return when and how gradients are cleared; absent: as that version does."""
+    given = spec.training.zero_grad
+    set_to_none = version >= (2, 0)
+    if given is None:
+        notebook.assume(
+            AssumptionCode.DEFAULT,
+            "training.zeroGrad",
+            f"before-forward, setToNone {str(set_to_none).lower()}",
+            f"absent: the default of torch {version[0]}.{version[1]}, at the head of the loop",
+        )
+        return ZeroGrad(after_step=False, set_to_none=set_to_none)
+    if "set_to_none" in given.model_fields_set:
+        set_to_none = given.set_to_none
+    after = given.position is ZeroGradPosition.AFTER_STEP
+    return ZeroGrad(after_step=after, set_to_none=set_to_none)

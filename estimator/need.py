@@ -1,0 +1,103 @@
+"""What a program needs of an allocator: its free run, and the smallest cap it completes under.
+
+    Trace, Device -> Need
+
+Two cards that lower a trace to the same program share one need: it knows no capacity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from estimator.allocators.protocol import Allocator
+from estimator.allocators.pytorch import pytorch_allocator
+from estimator.allocators.settings import CachingSettings, caching_settings
+from estimator.device import Device
+from estimator.kernels.lowering import lower
+from estimator.notes import Assumption, Unknown
+from estimator.program import Program
+from estimator.replay import Replay, replay, smallest_cap
+from estimator.trace import Role, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowered:
+    """A trace lowered for one kind of card, and the allocator it runs on."""
+
+    program: Program
+    """Workspaces as expected."""
+    frugal: Program
+    """Every uncertain workspace at its low end."""
+    settings: CachingSettings
+    unknowns: tuple[Unknown, ...]
+
+    @property
+    def key(self) -> tuple[bytes, bytes]:
+        """Return what two cards must share to share a need."""
+        return self.program.sizes.tobytes(), self.frugal.sizes.tobytes()
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Return what lowering took for granted."""
+        return self.program.assumptions
+
+    def allocator(self, *, capacity: int | None = None, allowed: int | None = None) -> Allocator:
+        """Return a fresh allocator of the job's settings."""
+        return pytorch_allocator(self.settings, capacity=capacity, allowed=allowed)
+
+    def completes(self, *, capacity: int) -> bool:
+        """Return whether the expected program completes within *capacity* bytes of segments."""
+        return replay(self.program, self.allocator(capacity=capacity)).completed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Bytes of segments, before any margin."""
+
+    free: Replay
+    """The run with all the memory it wants."""
+    least: int
+    """Smallest cap under which the frugal program completes."""
+    enough: int
+    """Smallest cap under which the expected program completes, choices included."""
+
+
+def lower_for(trace: Trace, device: Device, environment: Mapping[str, str]) -> Lowered:
+    """Return *trace* as programs for *device* under the job's *environment*."""
+    settings, unknowns = caching_settings(environment)
+    program = lower(trace, device, environment=environment)
+    return Lowered(
+        program=program,
+        frugal=lower(trace, device, low=True, environment=environment),
+        settings=settings,
+        unknowns=(*program.unknowns, *unknowns),
+    )
+
+
+def need_of(lowered: Lowered) -> Need:
+    """Return the need of both programs: two free replays and two searches."""
+    free = replay(lowered.program, lowered.allocator())
+    frugal = replay(lowered.frugal, lowered.allocator())
+    least = _smallest(lowered, lowered.frugal, frugal)
+    enough = enough_of(lowered, free)
+    # Less scratch can happen to lay blocks out worse: the job may take either way.
+    return Need(free=free, least=min(least, enough), enough=enough)
+
+
+def enough_of(lowered: Lowered, free: Replay | None = None) -> int:
+    """Return the smallest cap under which the expected program completes.
+
+    *free* is its free run, if that is known already.
+    """
+    return _smallest(lowered, lowered.program, free or replay(lowered.program, lowered.allocator()))
+
+
+def _smallest(lowered: Lowered, program: Program, free: Replay) -> int:
+    """Return the smallest cap of *program*: never below what is live without its scratch."""
+    return smallest_cap(
+        program,
+        lambda cap: lowered.allocator(capacity=cap),
+        low=free.allocated - free.live.get(Role.WORKSPACE, 0),
+        high=free.reserved,
+    )

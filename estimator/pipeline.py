@@ -1,0 +1,146 @@
+"""The whole estimate as one readable chain.
+
+    JobSpec, Devices -> Trace -> Program -> Replay -> Estimates
+
+Runs in a worker. A spec is traced once for all cards with the same traits, and replayed once
+for all cards that lower it to the same program.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from estimator.answer import Ends, answer
+from estimator.calibration import Bound, bounded
+from estimator.device import Device
+from estimator.frontends import Frontend, load
+from estimator.kernels import uses_cudnn
+from estimator.need import Lowered, Need, lower_for, need_of
+from estimator.overheads import Overheads, overheads_of
+from estimator.replay import Replay, replay
+from estimator.result import Estimate, Method
+from estimator.spec import JobSpec
+from estimator.trace import Trace
+from estimator.traits import Traits, traits_of
+
+
+def estimate(spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    """Return one estimate of *spec* for each of *devices*, in order.
+
+    Raises:
+        EstimatorError: of the kind that says why there is none.
+    """
+    job = Job(spec=spec, frontend=load(spec.framework))
+    return tuple(job.on(device) for device in devices)
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """One spec on many cards; remembers its traces and needs."""
+
+    spec: JobSpec
+    frontend: Frontend
+    _traces: dict[Traits, Trace] = field(default_factory=dict)
+    _needs: dict[tuple[bytes, bytes], Need] = field(default_factory=dict)
+
+    def on(self, device: Device) -> Estimate:
+        """Return the estimate for *device*."""
+        # The clock only says how long it took: no figure depends on it.
+        started = time.monotonic()
+        trace = self.trace(device)
+        lowered = lower_for(trace, device, self.spec.runtime.env)
+        need = self.need(lowered)
+        overheads = overheads_for(self.spec, device, trace)
+        run = run_on(lowered, need, device, self.spec, overheads)
+        method = method_of(self.spec)
+        return answer(
+            spec=self.spec,
+            device=device,
+            trace=trace,
+            lowered=lowered,
+            overheads=overheads,
+            ends=ends_of(need, run, method),
+            method=method,
+            elapsed_seconds=time.monotonic() - started,
+        )
+
+    def trace(self, device: Device) -> Trace:
+        """Return the job's trace on cards with the traits of *device*."""
+        traits = traits_of(device)
+        if traits not in self._traces:
+            self._traces[traits] = self.frontend.trace_job(self.spec, traits=traits)
+        return self._traces[traits]
+
+    def need(self, lowered: Lowered) -> Need:
+        """Return the need of *lowered*, computed once for equal programs."""
+        key = lowered.key
+        if key not in self._needs:
+            self._needs[key] = need_of(lowered)
+        return self._needs[key]
+
+
+def overheads_for(spec: JobSpec, device: Device, trace: Trace) -> Overheads:
+    """Return what one process of *spec* holds on *device* beside its allocator."""
+    parallel = spec.parallelism
+    return overheads_of(
+        device,
+        framework=spec.framework.value,
+        framework_version=spec.framework_version,
+        num_ranks=parallel.world_size or parallel.data_parallel * parallel.tensor_parallel,
+        interconnect=parallel.interconnect.value,
+        uses_cudnn=uses_cudnn(trace),
+        environment=spec.runtime.env,
+    )
+
+
+def run_on(
+    lowered: Lowered, need: Need, device: Device, spec: JobSpec, overheads: Overheads
+) -> Replay:
+    """Return the expected run on *device*: capped if the card is too small for a free run.
+
+    A run that dies under the cap is described as it would be without one.
+    """
+    capacity = None
+    if device.usable_bytes is not None:
+        capacity = max(0, device.usable_bytes - overheads.total.expected)
+    allowed = allowed_bytes(lowered, device, spec)
+    limits = [limit for limit in (capacity, allowed) if limit is not None]
+    if not limits or need.free.reserved <= min(limits):
+        return need.free
+    capped = replay(lowered.program, lowered.allocator(capacity=capacity, allowed=allowed))
+    return capped if capped.completed else need.free
+
+
+def allowed_bytes(lowered: Lowered, device: Device, spec: JobSpec) -> int | None:
+    """Return what the job lets its own allocator hold, or None.
+
+    The fraction is of the memory that CUDA reports, which is the usable part.
+    """
+    limits = [spec.runtime.allocator_cap_bytes] if spec.runtime.allocator_cap_bytes else []
+    if lowered.settings.memory_fraction < 1 and device.usable_bytes is not None:
+        limits.append(int(device.usable_bytes * lowered.settings.memory_fraction))
+    return min(limits, default=None)
+
+
+def method_of(spec: JobSpec) -> Method:
+    """Return how figures of *spec* are found: a compiled step is traced as an eager one.
+
+    `torch.compile` fuses and reuses buffers in ways the trace does not show, so its interval
+    is that of a formula.
+    """
+    return Method.FORMULA if spec.training.compile.enabled else Method.TRACE
+
+
+def ends_of(need: Need, run: Replay, method: Method) -> Ends:
+    """Return the interval around the need and the run."""
+    least = bounded(need.least, method, Bound.LEAST)
+    reserved = bounded(max(run.reserved, need.enough), method, Bound.MOST_RESERVED)
+    return Ends(
+        run=run,
+        least_reserved=min(least, run.reserved),
+        enough_reserved=bounded(need.enough, method, Bound.ENOUGH),
+        most_allocated=bounded(run.allocated, method, Bound.MOST_ALLOCATED),
+        most_reserved=reserved,
+    )

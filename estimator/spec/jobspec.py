@@ -1,0 +1,116 @@
+"""JobSpec: what one rank of a job needs the estimator to know.
+
+    a document (dict) -> JobSpec
+
+`parse_spec` is the only door: it reports every problem at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, Literal
+
+import orjson
+from pydantic import Field, ValidationError, model_validator
+
+from estimator.errors import Problem, SpecError
+from estimator.spec.model import Adapter, Input, Model, Quantization
+from estimator.spec.problems import problems_of
+from estimator.spec.training import Parallelism, Runtime, Training
+from estimator.spec.vocabulary import Framework, JobPhase, Objective, Part, Word
+
+API_VERSION = "vramgate.dev/v1"
+MAX_DEPTH = 64
+MAX_VALUES = 200_000
+
+
+class JobSpec(Part):
+    """One rank of a training or inference job (contract: docs/contracts.md)."""
+
+    api_version: Literal["vramgate.dev/v1"] = "vramgate.dev/v1"
+    kind: Literal["JobSpec"] = "JobSpec"
+    framework: Framework
+    framework_version: Word | None = None
+    """Picks context and cuDNN tables. Absent: the newest the catalog knows, and said so."""
+    phase: JobPhase = JobPhase.TRAIN
+    objective: Objective = Objective.SUPERVISED
+    model: Model
+    input: Input
+    training: Training = Field(default_factory=Training)
+    adapter: Adapter | None = None
+    quantization: Quantization | None = None
+    parallelism: Parallelism = Field(default_factory=Parallelism)
+    runtime: Runtime = Field(default_factory=Runtime)
+
+    @model_validator(mode="after")
+    def _degrees_match(self) -> JobSpec:
+        parallel = self.parallelism
+        degrees = (
+            parallel.data_parallel,
+            parallel.tensor_parallel,
+            parallel.pipeline_parallel,
+            parallel.context_parallel,
+        )
+        product = reduce(lambda left, right: left * right, degrees)
+        if parallel.world_size is not None and parallel.world_size != product:
+            raise ValueError(
+                f"parallelism.worldSize: {parallel.world_size} is not the product of "
+                f"dataParallel, tensorParallel, pipelineParallel and contextParallel ({product})"
+            )
+        if parallel.data_parallel % parallel.expert_parallel:
+            raise ValueError(
+                f"parallelism.expertParallel: {parallel.expert_parallel} does not divide "
+                f"dataParallel ({parallel.data_parallel})"
+            )
+        return self
+
+    def document(self) -> dict[str, Any]:
+        """Return the spec as written: JSON types, only the keys that were given."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+    def normalised(self) -> dict[str, Any]:
+        """Return the spec with every default filled in."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def digest(self) -> str:
+        """Return the sha256 of the canonical JSON of the normalised spec."""
+        return digest_of(self.normalised())
+
+
+def digest_of(document: object) -> str:
+    """Return `sha256:…` of the canonical JSON (sorted keys, no spaces) of *document*."""
+    canonical = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+    return "sha256:" + hashlib.sha256(canonical).hexdigest()
+
+
+def parse_spec(document: object) -> JobSpec:
+    """Return the JobSpec of *document*, a value of JSON types.
+
+    Raises:
+        SpecError: with every problem, each with its path, the value seen and what is accepted.
+    """
+    if not isinstance(document, Mapping):
+        raise SpecError([Problem(path="", message="a JobSpec is a mapping of keys to values")])
+    _check_size(document)
+    try:
+        return JobSpec.model_validate(document)
+    except ValidationError as error:
+        raise SpecError(problems_of(error)) from error
+
+
+def _check_size(document: object) -> None:
+    """Refuse documents that nest or repeat without end before anything walks them again."""
+    stack: list[tuple[object, int]] = [(document, 0)]
+    seen = 0
+    while stack:
+        value, depth = stack.pop()
+        seen += 1
+        if depth > MAX_DEPTH or seen > MAX_VALUES:
+            message = f"nested deeper than {MAX_DEPTH} or longer than {MAX_VALUES} values"
+            raise SpecError([Problem(path="", message=message)])
+        if isinstance(value, Mapping):
+            stack.extend((item, depth + 1) for item in value.values())
+        elif isinstance(value, list | tuple):
+            stack.extend((item, depth + 1) for item in value)

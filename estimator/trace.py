@@ -1,0 +1,209 @@
+"""What a job does to device memory, in order, free of framework and card.
+
+    frontend -> TraceBuilder -> Trace
+
+A trace is columns, not objects: one row an event, one entry a tensor.
+Sizes are unrounded bytes; rounding belongs to the allocator.
+Never holds tensor values, a framework's object or a card's name.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from estimator.notes import Assumption, Unknown
+
+
+class Role(IntEnum):
+    """What a tensor is for. The breakdown of an estimate sums by role."""
+
+    PARAMETER = 0
+    GRADIENT = 1
+    OPTIMIZER = 2
+    ACTIVATION = 3
+    INPUT = 4
+    TEMPORARY = 5
+    WORKSPACE = 6
+    COMMUNICATION = 7
+
+
+class Phase(StrEnum):
+    """The part of a run an event belongs to."""
+
+    LOAD = "load"
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    OPTIMIZER = "optimizer"
+    EVALUATION = "evaluation"
+    GENERATION = "generation"
+    SAVE = "save"
+
+
+class EventKind(IntEnum):
+    """One row of a trace. The id is a tensor for the first three, a kernel for `KERNEL`."""
+
+    ALLOC = 0
+    FREE = 1
+    USE = 2
+    """The tensor is used on its second stream: its memory returns late."""
+    KERNEL = 3
+    """A library call that may want scratch memory; follows the allocation of its outputs."""
+    EMPTY_CACHE = 4
+    """The job hands cached memory back (`torch.cuda.empty_cache`); the id is 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the run an event happens: for `peakAt` and for people."""
+
+    step: int
+    """0 while loading, then 1, 2, …"""
+    phase: Phase
+    operator: str
+    module: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorFacts:
+    """Shape, dtype and memory format of a kernel's operand."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    """`float32`, `float16`, `bfloat16`, `float64`, `int64`, `bool`, …"""
+    channels_last: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A library call as the card will see it; equal kernels are stored once."""
+
+    operator: str
+    """The framework's operator: `aten.convolution`, `aten.mm`, …"""
+    operands: tuple[TensorFacts, ...]
+    attributes: tuple[tuple[str, int | float | bool | str | tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A finished trace. Tensor ids and kernel ids are dense and start at 0."""
+
+    sizes: array[int]
+    """Bytes of each tensor, by id (`q`)."""
+    roles: bytes
+    """`Role` of each tensor, by id."""
+    streams: bytes
+    """Stream of each tensor, by id; 0 is the default stream."""
+    kinds: bytes
+    """`EventKind` of each event."""
+    ids: array[int]
+    """Tensor or kernel id of each event (`q`)."""
+    places: array[int]
+    """Index into `place_table` of each event (`q`)."""
+    place_table: tuple[Place, ...]
+    kernels: tuple[Kernel, ...]
+    framework: str
+    framework_version: str
+    """The version whose rules the trace follows, not that of the tracing library."""
+    parameters: int = 0
+    """Elements of all distinct parameters."""
+    assumptions: tuple[Assumption, ...] = ()
+    unknowns: tuple[Unknown, ...] = ()
+    warnings: tuple[str, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Extras for people and benches: seconds a stage took, number of operators."""
+
+    @property
+    def num_events(self) -> int:
+        """Return the number of events."""
+        return len(self.kinds)
+
+
+class TraceBuilder:
+    """Collects events while a frontend runs; `build` freezes them."""
+
+    def __init__(self, *, framework: str, framework_version: str) -> None:
+        self.framework = framework
+        self.framework_version = framework_version
+        self.sizes = array("q")
+        self.roles = bytearray()
+        self.streams = bytearray()
+        self.kinds = bytearray()
+        self.ids = array("q")
+        self.places = array("q")
+        self.place = 0
+        self._places: dict[tuple[int, Phase, str, str], int] = {}
+        self._kernels: dict[Kernel, int] = {}
+        self.assumptions: list[Assumption] = []
+        self.unknowns: list[Unknown] = []
+        self.warnings: list[str] = []
+        self.facts: dict[str, str] = {}
+        self.at(step=0, phase=Phase.LOAD, operator="", module="")
+
+    def at(self, *, step: int, phase: Phase, operator: str, module: str) -> None:
+        """Set the place of the events that follow."""
+        key = (step, phase, operator, module)
+        index = self._places.get(key)
+        if index is None:
+            index = self._places[key] = len(self._places)
+        self.place = index
+
+    def alloc(self, nbytes: int, role: Role, *, stream: int = 0) -> int:
+        """Record a new tensor of *nbytes* and return its id."""
+        tensor = len(self.sizes)
+        self.sizes.append(nbytes)
+        self.roles.append(role)
+        self.streams.append(stream)
+        self._event(EventKind.ALLOC, tensor)
+        return tensor
+
+    def free(self, tensor: int) -> None:
+        """Record that *tensor* is dead."""
+        self._event(EventKind.FREE, tensor)
+
+    def use(self, tensor: int) -> None:
+        """Record that *tensor* is used on a second stream."""
+        self._event(EventKind.USE, tensor)
+
+    def kernel(self, kernel: Kernel) -> None:
+        """Record a library call, after the allocation of its outputs."""
+        index = self._kernels.setdefault(kernel, len(self._kernels))
+        self._event(EventKind.KERNEL, index)
+
+    def empty_cache(self) -> None:
+        """Record that the job empties the allocator's cache."""
+        self._event(EventKind.EMPTY_CACHE, 0)
+
+    def set_role(self, tensor: int, role: Role) -> None:
+        """Name the role of *tensor*, known only after its allocation."""
+        self.roles[tensor] = role
+
+    def build(self, *, parameters: int = 0) -> Trace:
+        """Return the trace of everything recorded."""
+        return Trace(
+            sizes=array("q", self.sizes),
+            roles=bytes(self.roles),
+            streams=bytes(self.streams),
+            kinds=bytes(self.kinds),
+            ids=array("q", self.ids),
+            places=array("q", self.places),
+            place_table=tuple(
+                Place(step=step, phase=phase, operator=operator, module=module)
+                for step, phase, operator, module in self._places
+            ),
+            kernels=tuple(self._kernels),
+            framework=self.framework,
+            framework_version=self.framework_version,
+            parameters=parameters,
+            assumptions=tuple(self.assumptions),
+            unknowns=tuple(self.unknowns),
+            warnings=tuple(self.warnings),
+            facts=dict(self.facts),
+        )
+
+    def _event(self, kind: EventKind, identifier: int) -> None:
+        self.kinds.append(kind)
+        self.ids.append(identifier)
+        self.places.append(self.place)

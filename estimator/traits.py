@@ -1,0 +1,38 @@
+"""The only things a frontend may know of a card.
+
+    Device -> Traits
+
+Part of a trace's key: two cards with equal traits share one trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from estimator.device import Device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What the card lets a framework choose while it runs."""
+
+    flash_attention: bool
+    """Flash kernels of SDPA exist (compute capability 8.0 and up)."""
+    efficient_attention: bool
+    """Memory-efficient kernels of SDPA exist (5.0 and up)."""
+    native_bf16: bool
+    """bf16 arithmetic in hardware (8.0 and up)."""
+
+
+def traits_of(device: Device) -> Traits:
+    """Return the traits of *device*.
+
+    Source: pytorch/pytorch@001f694a `aten/src/ATen/native/transformers/cuda/sdp_utils.cpp`
+    (flash sm 80 to 121, efficient sm 50 to 121). Not modelled: cuDNN attention on sm 90 and 100.
+    """
+    capability = device.compute_capability
+    return Traits(
+        flash_attention=capability >= (8, 0),
+        efficient_attention=capability >= (5, 0),
+        native_bf16=capability >= (8, 0),
+    )

@@ -1,0 +1,29 @@
+"""What one estimate may use before it is ended.
+
+settings -> Limits -> control message -> the fork's own limits
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from estimator.units import GIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of one fork, and of a template's start."""
+
+    wall_seconds: float = 60.0
+    """From the fork to its end. Waiting for a free slot does not count."""
+
+    memory_bytes: int = 3 * GIB
+    """Private memory beyond what the template had. A ResNet-50 trace was measured to
+    take 32 MiB of it, others up to 200 MiB."""
+
+    start_seconds: float = 180.0
+    """How long a template may import. The PyTorch frontend took 8 to 33 seconds on two
+    busy cores."""
+
+    kill_seconds: float = 2.0
+    """How much later the pool ends a fork or a template that did not end itself."""

@@ -1,0 +1,211 @@
+"""The pool of worker processes: implements `api.Estimator` for an event loop.
+
+    spec, devices -> fork of a template -> Estimates | EstimatorError
+
+One template process a framework, one fork a request, at most so many forks at once. This process
+never imports a framework or the pipeline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Mapping, Sequence
+
+from estimator.device import Device
+from estimator.errors import TraceError
+from estimator.result import Estimate, Fit
+from estimator.spec import Framework, JobSpec
+from estimator.workers import wire
+from estimator.workers.limits import Limits
+from estimator.workers.outcome import Ended, end_error
+from estimator.workers.process import Fork, Readiness, TemplateProcess
+from estimator.workers.supervisor import Supervisor, TemplateState
+
+PREPARE = "estimator.workers.answer:prepare"
+"""Runs in the template: imports the framework and returns what a fork answers with."""
+
+_log = logging.getLogger(__name__)
+
+
+class Workers:
+    """Estimates in limited processes. Use within one event loop, and `close` it."""
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        *,
+        max_concurrent: int | None = None,
+        preload: Sequence[Framework] = (),
+        prepare: str = PREPARE,
+    ) -> None:
+        self._limits = limits or Limits()
+        self.max_concurrent = max_concurrent or os.cpu_count() or 1
+        self._slots = asyncio.Semaphore(self.max_concurrent)
+        self._preload = tuple(preload)
+        self._supervisors = {
+            framework: Supervisor(framework.value, prepare=prepare, limits=self._limits)
+            for framework in Framework
+        }
+        self._tasks: set[asyncio.Task[bytes]] = set()
+        self._busy = 0
+        self._waiting = 0
+        self._is_closed = False
+
+    async def start(self) -> None:
+        """Start the templates to preload, without waiting for them."""
+        for framework in self._preload:
+            self._supervisors[framework].start()
+
+    async def ready(self, framework: Framework) -> Readiness:
+        """Return what the template of *framework* says of itself, once it has imported it.
+
+        Raises:
+            EstimatorError: if it cannot.
+        """
+        self._check_open()
+        process = await self._supervisors[framework].ready()
+        return process.ready.result()
+
+    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+        """Return one estimate a device, in order.
+
+        Raises:
+            EstimatorError: of the kind that says why there is none.
+        """
+        return wire.decode_estimates(await self._ask(wire.Operation.ESTIMATE, spec, devices))
+
+    async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
+        """Return what would fit each device, in order.
+
+        Raises:
+            EstimatorError: of the kind that says why there is none.
+        """
+        return wire.decode_fits(await self._ask(wire.Operation.FIT, spec, devices))
+
+    async def close(self) -> None:
+        """End every process this pool started, and wait for that. What waits for them fails."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(supervisor.close() for supervisor in self._supervisors.values()))
+
+    def states(self) -> Mapping[str, int]:
+        """Return how many templates and forks there are in each state, for metrics.
+
+        `dead` counts templates that have ended and were not started again.
+        """
+        templates = [supervisor.state for supervisor in self._supervisors.values()]
+        idle = sum(supervisor.is_idle for supervisor in self._supervisors.values())
+        return {
+            "starting": templates.count(TemplateState.STARTING),
+            "idle-template": idle,
+            "busy": self._busy,
+            "waiting": self._waiting,
+            "dead": templates.count(TemplateState.DEAD),
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        """Return the process ids of all templates and forks."""
+        processes = [supervisor.process for supervisor in self._supervisors.values()]
+        alive = [process for process in processes if process is not None]
+        forks = [pid for process in alive for pid in process.fork_pids()]
+        return (*(process.pid for process in alive), *forks)
+
+    async def _ask(
+        self, operation: wire.Operation, spec: JobSpec, devices: Sequence[Device]
+    ) -> bytes:
+        """Return a fork's answer. It goes on to its own limit if the caller is cancelled."""
+        self._check_open()
+        ask = wire.Ask(operation=operation, spec=spec, devices=tuple(devices))
+        payload = wire.frame(wire.encode_ask(ask))
+        task = asyncio.create_task(self._answer(self._supervisors[spec.framework], payload))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._is_closed and task.cancelled():
+                raise TraceError("the estimator is shutting down") from None
+            raise
+
+    async def _answer(self, supervisor: Supervisor, payload: bytes) -> bytes:
+        """Return the answer of a fork, of a second one if the template of the first ended."""
+        ended = Ended(status=None)
+        for _ in range(2):
+            fork = await self._fork(supervisor)
+            answer = await _exchange(fork.request, payload)
+            if answer is not None:
+                supervisor.note_answer()
+                return answer
+            ended = await asyncio.shield(fork.ended)
+            if ended.status is not None or ended.overdue:
+                break
+        raise end_error(ended, self._limits)
+
+    async def _fork(self, supervisor: Supervisor) -> Fork:
+        """Return a new fork, once there is a template and a free slot, which it gives back."""
+        self._waiting += 1
+        try:
+            while True:
+                process = await supervisor.ready()
+                await self._slots.acquire()
+                fork = _try_fork(process)
+                if fork is not None:
+                    break
+                self._slots.release()
+                await asyncio.shield(process.ended)
+        finally:
+            self._waiting -= 1
+        self._busy += 1
+        fork.ended.add_done_callback(self._give_back)
+        return fork
+
+    def _give_back(self, ended: asyncio.Future[Ended]) -> None:
+        self._busy -= 1
+        self._slots.release()
+        result = ended.result()
+        if result.status:
+            facts = {"status": result.status, "overdue": result.overdue, "words": result.words}
+            _log.warning("estimator worker failed", extra=facts)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise TraceError("the estimator is shutting down")
+
+
+def _try_fork(process: TemplateProcess) -> Fork | None:
+    """Return a new fork, or None if the template ended meanwhile."""
+    if not process.is_alive:
+        return None
+    try:
+        return process.fork()
+    except OSError:
+        process.kill()
+        return None
+
+
+async def _exchange(request: socket.socket, payload: bytes) -> bytes | None:
+    """Send *payload* and return the answer, None if the fork ended without one."""
+    loop = asyncio.get_running_loop()
+    with request:
+        try:
+            await loop.sock_sendall(request, payload)
+            header = await _receive(request, wire.HEADER_BYTES)
+            return await _receive(request, wire.frame_length(header))
+        except (OSError, EOFError):
+            return None
+
+
+async def _receive(request: socket.socket, length: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    pieces = bytearray()
+    while len(pieces) < length:
+        piece = await loop.sock_recv(request, min(length - len(pieces), 1 << 20))
+        if not piece:
+            raise EOFError
+        pieces += piece
+    return bytes(pieces)

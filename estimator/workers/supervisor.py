@@ -1,0 +1,141 @@
+"""Keep one framework's template running.
+
+    dead | starting | ready, time -> a ready TemplateProcess | EstimatorError
+
+Started on demand. After an end the next request starts it again; after repeated ends it is left
+alone for a while, twice as long each time. A framework that is not there is not tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import StrEnum
+
+from estimator.errors import EstimatorError, TraceError, UnsupportedJobError
+from estimator.workers.limits import Limits
+from estimator.workers.process import Readiness, TemplateProcess
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class TemplateState(StrEnum):
+    """Where a template is in its life."""
+
+    ABSENT = "absent"
+    """Never asked for, or not installed."""
+    STARTING = "starting"
+    READY = "ready"
+    DEAD = "dead"
+
+
+class Supervisor:
+    """The template of one framework, whichever process that is at the moment."""
+
+    def __init__(self, framework: str, *, prepare: str, limits: Limits) -> None:
+        self._framework = framework
+        self._prepare = prepare
+        self._limits = limits
+        self._process: TemplateProcess | None = None
+        self._refusal: UnsupportedJobError | None = None
+        self._failures = 0
+        self._next_start = 0.0
+
+    @property
+    def process(self) -> TemplateProcess | None:
+        """Return the running template, if there is one."""
+        alive = self._process is not None and self._process.is_alive
+        return self._process if alive else None
+
+    @property
+    def state(self) -> TemplateState:
+        """Return where the template is in its life."""
+        process = self.process
+        if process is None:
+            absent = self._process is None or self._refusal is not None
+            return TemplateState.ABSENT if absent else TemplateState.DEAD
+        return TemplateState.READY if process.ready.done() else TemplateState.STARTING
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the template is ready and has no forks."""
+        process = self.process
+        return process is not None and process.ready.done() and process.num_forks == 0
+
+    def start(self) -> TemplateProcess:
+        """Return the running template, started if necessary.
+
+        Raises:
+            EstimatorError: if it cannot run, or has ended too often to be tried now.
+        """
+        if self._refusal is not None:
+            raise self._refusal.with_traceback(None)
+        if (process := self.process) is not None:
+            return process
+        loop = asyncio.get_running_loop()
+        pause = self._next_start - loop.time()
+        if pause > 0:
+            raise TraceError(
+                f"the {self._framework} estimator process keeps ending; "
+                f"it is started again in {pause:.0f} s at the earliest"
+            )
+        process = TemplateProcess(self._framework, prepare=self._prepare, limits=self._limits)
+        process.ready.add_done_callback(self._note_ready)
+        process.ended.add_done_callback(self._note_ended)
+        self._process = process
+        return process
+
+    async def ready(self) -> TemplateProcess:
+        """Return the template once it has imported its framework.
+
+        Raises:
+            EstimatorError: if it cannot.
+        """
+        process = self.start()
+        await asyncio.shield(process.ready)
+        return process
+
+    async def close(self) -> None:
+        """End the template, its forks, and wait for that."""
+        if self._process is not None:
+            await self._process.close()
+
+    def _note_ready(self, ready: asyncio.Future[Readiness]) -> None:
+        match ready.exception():
+            case None:
+                self._log_readiness(ready.result())
+            case UnsupportedJobError() as refusal:
+                self._refusal = refusal
+            case EstimatorError() as error:
+                name = {"framework": self._framework, "error": error.message}
+                _log.warning("estimator template did not start", extra=name)
+
+    def _note_ended(self, ended: asyncio.Future[int]) -> None:
+        """Allow one start at once after an end; pause before the second one in a row."""
+        loop = asyncio.get_running_loop()
+        if self._failures:
+            pause = FIRST_PAUSE * 2.0 ** (self._failures - 1)
+            self._next_start = loop.time() + min(pause, LONGEST_PAUSE)
+        self._failures += 1
+        facts = {"framework": self._framework, "status": ended.result()}
+        _log.info("estimator template ended", extra=facts)
+
+    def note_answer(self) -> None:
+        """Forget earlier ends: the template works."""
+        self._failures = 0
+
+    def _log_readiness(self, readiness: Readiness) -> None:
+        facts = {
+            "framework": self._framework,
+            "import_seconds": round(readiness.import_seconds, 2),
+            "rss_bytes": readiness.rss_bytes,
+        }
+        _log.info("estimator template ready", extra=facts)
+        if not readiness.confined:
+            _log.warning("estimator workers may open sockets", extra=facts)
+        if readiness.num_threads != 1:
+            threads = {**facts, "num_threads": readiness.num_threads}
+            _log.warning("estimator template has threads", extra=threads)

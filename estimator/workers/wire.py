@@ -1,0 +1,163 @@
+"""What travels between the pool, a template and its forks.
+
+    Ask <-> JSON, Answer | EstimatorError <-> JSON
+
+Requests and answers are frames (length, then JSON) on a socket of their own, one pair a fork.
+Neither side trusts a length: both refuse frames over `MAX_BYTES`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from estimator.device import Device
+from estimator.errors import (
+    EstimateTimeoutError,
+    EstimatorError,
+    MemoryLimitError,
+    Problem,
+    SpecError,
+    TraceError,
+    UnsupportedJobError,
+)
+from estimator.notes import UnknownCode
+from estimator.result import Estimate, Fit
+from estimator.spec import JobSpec, parse_spec
+
+MAX_BYTES = 32 << 20
+_HEADER = struct.Struct(">I")
+HEADER_BYTES = _HEADER.size
+
+_KINDS: Mapping[str, type[EstimatorError]] = {
+    kind.kind: kind for kind in (TraceError, EstimateTimeoutError, MemoryLimitError)
+}
+
+
+class Operation(StrEnum):
+    """What a fork is asked for."""
+
+    ESTIMATE = "estimate"
+    FIT = "fit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request to a fork."""
+
+    operation: Operation
+    spec: JobSpec
+    devices: tuple[Device, ...]
+
+
+def frame(payload: bytes) -> bytes:
+    """Return *payload* behind its length.
+
+    Raises:
+        TraceError: if it is longer than the other side would read.
+    """
+    if len(payload) > MAX_BYTES:
+        raise TraceError(f"{len(payload)} bytes between the processes, {MAX_BYTES} are accepted")
+    return _HEADER.pack(len(payload)) + payload
+
+
+def frame_length(header: bytes) -> int:
+    """Return the length that *header* announces.
+
+    Raises:
+        TraceError: if it is more than this side reads.
+    """
+    length = int(_HEADER.unpack(header)[0])
+    if length > MAX_BYTES:
+        raise TraceError(f"{length} bytes between the processes, {MAX_BYTES} are accepted")
+    return length
+
+
+def encode_ask(ask: Ask) -> bytes:
+    """Return *ask* as JSON."""
+    return orjson.dumps(
+        {
+            "operation": ask.operation,
+            "spec": ask.spec.document(),
+            "devices": [asdict(device) for device in ask.devices],
+        }
+    )
+
+
+def decode_ask(payload: bytes) -> Ask:
+    """Return the request in *payload*."""
+    document = orjson.loads(payload)
+    return Ask(
+        operation=Operation(document["operation"]),
+        spec=parse_spec(document["spec"]),
+        devices=tuple(_device(item) for item in document["devices"]),
+    )
+
+
+def encode_answers(answers: Sequence[Estimate | Fit]) -> bytes:
+    """Return *answers* as JSON."""
+    return orjson.dumps({"answers": [answer.document() for answer in answers]})
+
+
+def decode_estimates(payload: bytes) -> tuple[Estimate, ...]:
+    """Return the estimates in *payload*.
+
+    Raises:
+        EstimatorError: if *payload* holds an error instead.
+    """
+    return tuple(Estimate.model_validate(item) for item in _answers(payload))
+
+
+def decode_fits(payload: bytes) -> tuple[Fit, ...]:
+    """Return the fits in *payload*.
+
+    Raises:
+        EstimatorError: if *payload* holds an error instead.
+    """
+    return tuple(Fit.model_validate(item) for item in _answers(payload))
+
+
+def encode_error(error: EstimatorError) -> bytes:
+    """Return *error* as JSON."""
+    return orjson.dumps({"error": error_document(error)})
+
+
+def error_document(error: EstimatorError) -> dict[str, Any]:
+    """Return *error* as JSON types, absent values left out."""
+    document: dict[str, Any] = {"kind": error.kind, "message": error.message}
+    if error.hint is not None:
+        document["hint"] = error.hint
+    if isinstance(error, UnsupportedJobError):
+        document |= {"code": error.code.value, "path": error.path}
+    if isinstance(error, SpecError):
+        document["problems"] = [asdict(problem) for problem in error.problems]
+    return document
+
+
+def error_of(document: Mapping[str, Any]) -> EstimatorError:
+    """Return the error that `error_document` wrote."""
+    kind, message, hint = document["kind"], document["message"], document.get("hint")
+    if kind == SpecError.kind:
+        return SpecError([Problem(**item) for item in document["problems"]], hint=hint)
+    if kind == UnsupportedJobError.kind:
+        code = UnknownCode(document["code"])
+        return UnsupportedJobError(message, code=code, path=document["path"], hint=hint)
+    return _KINDS[kind](message, hint=hint)
+
+
+def _answers(payload: bytes) -> list[Any]:
+    document = orjson.loads(payload)
+    if "error" in document:
+        raise error_of(document["error"])
+    answers: list[Any] = document["answers"]
+    return answers
+
+
+def _device(item: Mapping[str, Any]) -> Device:
+    major, minor = item["compute_capability"]
+    return Device(**{**item, "compute_capability": (major, minor)})

@@ -1,0 +1,143 @@
+"""The owner's word: merged key by key, checked whole, and heard over the flags."""
+
+from __future__ import annotations
+
+from admission.codes import ReasonCode
+from tests.admission.detect.jobs import codes, container, found, job, read
+
+SPEC = "vramgate.dev/spec"
+REF = "vramgate.dev/spec-ref"
+LINE = ("python", "/imagenet/main.py", "-a", "resnet50", "-b", "256")
+WHOLE = (
+    '{"framework": "pytorch", "model": {"source": "timm", "name": "vit_base_patch16_224"}, '
+    '"input": {"batchSize": 16}}'
+)
+
+
+def test_an_opaque_job_is_read_by_its_annotation() -> None:
+    """A whole spec needs nothing from the command."""
+    reading = read(job(container(), annotations={SPEC: WHOLE}))
+
+    assert reading.spec is not None
+    assert (reading.spec.model.name, reading.spec.input.batch_size) == ("vit_base_patch16_224", 16)
+    assert reading.sources["input.batchSize"] == f"metadata.annotations[{SPEC}]"
+
+
+def test_yaml_is_as_good_as_json() -> None:
+    """Framework may be left out: the zoo tells it."""
+    stated = "model: {source: torchvision, name: vgg16}\ninput: {batchSize: 8}\n"
+    reading = read(job(container(), annotations={SPEC: stated}))
+
+    assert reading.spec is not None
+    assert reading.spec.framework == "pytorch"
+
+
+def test_a_partial_annotation_is_merged_over_the_flags() -> None:
+    """What is stated counts, what is not stays, and the contradiction is a warning."""
+    stated = "input: {batchSize: 64}\ntraining: {precision: amp-bf16}"
+    reading = read(job(container(*LINE), annotations={SPEC: stated}))
+
+    assert reading.spec is not None
+    assert found(reading, "model.name", "input.batchSize", "input.imageSize") == {
+        "model.name": "resnet50",
+        "input.batchSize": 64,
+        "input.imageSize": [3, 224, 224],
+    }
+    assert reading.warnings == (
+        f"metadata.annotations[{SPEC}]: input.batchSize 64 contradicts containers[0].args -b 256; "
+        "the annotation counts",
+    )
+    assert reading.sources["model.name"] == "containers[0].args -a"
+
+
+def test_the_workload_speaks_over_the_template() -> None:
+    """Merge order: container, template, workload."""
+    reading = read(
+        job(
+            container(*LINE),
+            annotations={SPEC: "input: {batchSize: 2}"},
+            template_annotations={SPEC: "input: {batchSize: 1, sequenceLength: 5}"},
+        )
+    )
+
+    assert found(reading, "input") == {
+        "input": {"batchSize": 2, "imageSize": [3, 224, 224], "sequenceLength": 5}
+    }
+
+
+def test_a_named_model_replaces_the_one_found() -> None:
+    """Nothing of the old model stays beside the new name."""
+    args = ("python", "run_glue.py", "--do_train", "--task_name=mnli", "--model_name_or_path=org/a")
+    stated = "model: {source: timm, name: resnet50}"
+    reading = read(job(container(*args), annotations={SPEC: stated}))
+
+    assert found(reading, "model") == {"model": {"source": "timm", "name": "resnet50"}}
+    assert "model.task" not in reading.sources
+
+
+def test_every_problem_of_an_annotation_is_reported_at_once() -> None:
+    """Each with the annotation's path, the spec path and what is accepted."""
+    stated = "input: {batchSize: -1}\nmodle: x\ntraining: {precision: fp7}"
+    reading = read(job(container(*LINE), template_annotations={SPEC: stated}))
+
+    assert reading.spec is None
+    assert codes(reading) == [ReasonCode.INVALID_SPEC] * 3
+    assert {finding.path for finding in reading.unknowns} == {
+        f"spec.template.metadata.annotations[{SPEC}]"
+    }
+    assert {finding.reason.partition(":")[0] for finding in reading.unknowns} == {
+        "input.batchSize",
+        "modle",
+        "training.precision",
+    }
+
+
+def test_text_that_is_no_document_is_reported() -> None:
+    """Broken YAML, a list and an alias are the annotation's fault."""
+    for stated in ("{a: ", "[1, 2]", "a: &x 1\nb: *x", "a: 1\n---\nb: 2"):
+        reading = read(job(container(*LINE), annotations={SPEC: stated}))
+
+        assert codes(reading) == [ReasonCode.INVALID_SPEC]
+
+
+def test_odd_values_come_back_as_json() -> None:
+    """Dates and huge numbers of YAML are text in what is shown."""
+    stated = f"model: {{source: timm, name: 2026-01-01}}\ninput: {{batchSize: {10**30}}}"
+    reading = read(job(container(), annotations={SPEC: stated}))
+
+    assert found(reading, "model.name", "input.batchSize") == {
+        "model.name": "2026-01-01",
+        "input.batchSize": str(10**30),
+    }
+    assert codes(reading) == [ReasonCode.INVALID_SPEC]
+
+
+def test_a_gap_is_closed_by_what_it_asks_for() -> None:
+    """A ZeRO file that is not read is no obstacle once the strategy is stated."""
+    args = (
+        *("deepspeed", "run_clm.py", "--do_train", "--model_name_or_path", "org/a"),
+        *("--deepspeed", "ds.json"),
+    )
+    stated = "parallelism: {strategy: zero3, dataParallel: 2}"
+    reading = read(job(container(*args, gpus=2), annotations={SPEC: stated}))
+
+    assert reading.unknowns == ()
+    assert reading.spec is not None
+    assert reading.spec.parallelism.strategy == "zero3"
+
+
+def test_what_an_annotation_leaves_out_is_asked_for() -> None:
+    """A model alone is not enough."""
+    reading = read(job(container(), annotations={SPEC: "model: {source: timm, name: resnet50}"}))
+
+    assert codes(reading) == [ReasonCode.NO_COMMAND]
+
+
+def test_a_reference_is_said_not_to_be_read() -> None:
+    """It matters only if the rest does not suffice."""
+    enough = read(job(container(*LINE), annotations={REF: "configmap/a/b"}))
+    alone = read(job(container(), annotations={REF: "hf://org/model"}))
+
+    assert enough.spec is not None
+    assert any("not read yet" in warning for warning in enough.warnings)
+    assert codes(alone) == [ReasonCode.NO_COMMAND, ReasonCode.UNSUPPORTED]

@@ -1,0 +1,123 @@
+"""The settings file is read strictly, and every problem is said at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from admission.codes import Action, Mode
+from admission.config import LateAction, Settings, load_settings, parse_settings
+from admission.errors import SettingsError
+from estimator.spec import Framework
+
+
+def problems(text: str) -> list[str]:
+    """Return what is wrong with the settings *text*."""
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_empty_file_means_every_default() -> None:
+    """A new install only warns and starts with PyTorch."""
+    settings = parse_settings("# nothing yet\n")
+
+    assert settings == Settings()
+    assert settings.policy.mode is Mode.WARN
+    assert settings.policy.on_unknown is Action.WARN
+    assert settings.server.port == 8443
+    assert settings.workers.preload == (Framework.PYTORCH,)
+    assert settings.workers.timeout_seconds == 60.0
+
+
+def test_keys_are_camel_case_and_values_typed() -> None:
+    """Words become members of their closed sets, lists become tuples, paths become paths."""
+    settings = parse_settings(
+        """
+        server: {host: 127.0.0.1, port: 0, certFile: a.crt, keyFile: a.key, metricsPort: 9090}
+        policy: {mode: enforce, onUnknown: deny, onLate: allow, workloadsMayLoosen: true}
+        workers: {preload: [pytorch, jax], maxConcurrent: 3, timeoutSeconds: 30}
+        nodes: {file: nodes.json, keepDays: 2}
+        """
+    )
+
+    assert settings.server.cert_file == Path("a.crt")
+    assert settings.server.metrics_port == 9090
+    assert settings.policy.mode is Mode.ENFORCE
+    assert settings.policy.on_late is LateAction.ALLOW
+    assert settings.policy.workloads_may_loosen
+    assert settings.workers.preload == (Framework.PYTORCH, Framework.JAX)
+    assert settings.workers.timeout_seconds == 30
+    assert settings.nodes.keep_days == 2
+
+
+def test_every_problem_is_reported_at_once_with_its_path() -> None:
+    """Five mistakes in four sections come back as five problems."""
+    found = problems(
+        """
+        server: {port: "8443", cert_file: a.crt}
+        policy: {mode: strict}
+        workers: {maxConcurrent: 0}
+        metrics: {}
+        """
+    )
+
+    assert found == [
+        "server.port: '8443' is not accepted: input should be a valid integer",
+        "server.cert_file: unknown key (value 'a.crt')",
+        "policy.mode: 'strict' is not one of 'enforce', 'warn' or 'off'",
+        "workers.maxConcurrent: 0 is not accepted: input should be greater than or equal to 1",
+        "metrics: unknown key (value {})",
+    ]
+
+
+def test_late_jobs_can_never_be_denied() -> None:
+    """`onLate` has no `deny`: a slow estimate is our problem, not the job's."""
+    assert problems("policy: {onLate: deny}") == [
+        "policy.onLate: 'deny' is not one of 'allow' or 'warn'"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", "just words", "a: 1\n---\nb: 2", "a: [", "a: &x 1\nb: *x"]
+)
+def test_what_is_no_mapping_is_refused_with_a_reason(text: str) -> None:
+    """Lists, words, two documents, broken YAML and aliases are problems, not crashes."""
+    assert problems(text)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    """The path of a settings file that is not there is in the message."""
+    path = tmp_path / "none.yaml"
+
+    with pytest.raises(SettingsError, match=r"none\.yaml: no such file"):
+        load_settings(path)
+
+
+def test_every_setting_is_documented() -> None:
+    """Each field of each section has a docstring under it: meaning, unit, why this default."""
+    import ast
+
+    import admission.config
+
+    tree = ast.parse(Path(admission.config.__file__).read_text())
+    undocumented = [
+        f"{section.name}.{field.target.id}"
+        for section in tree.body
+        if isinstance(section, ast.ClassDef) and section.name.endswith("Settings")
+        for field, after in zip(section.body, [*section.body[1:], None], strict=True)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if section.name != "Settings"
+        if not (isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant))
+    ]
+
+    assert undocumented == []
+
+
+def test_settings_are_frozen() -> None:
+    """Nothing can change what a running server was told."""
+    sections = [Settings(), *(value for _, value in Settings() if isinstance(value, BaseModel))]
+
+    assert all(type(section).model_config.get("frozen") for section in sections)

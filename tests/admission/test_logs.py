@@ -1,0 +1,91 @@
+"""Log lines are one JSON object each, ours and those of libraries."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import orjson
+import pytest
+import structlog
+
+from admission.config import LogFormat, LogLevel
+from admission.logs import configure_logs
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Leave logging as it was found."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    """Return the lines written so far."""
+    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_event_is_one_json_line_with_time_and_level_first() -> None:
+    """Machines parse it, and a person finds when and what at the start."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.JSON, stream=stream)
+
+    structlog.get_logger().info("reviewed", verdict="oom", seconds=0.5)
+
+    (line,) = lines(stream)
+    assert list(line) == ["timestamp", "level", "event", "verdict", "seconds"]
+    assert (line["event"], line["verdict"], line["seconds"]) == ("reviewed", "oom", 0.5)
+
+
+def test_lines_below_the_level_are_left_out() -> None:
+    """At `warning` the line of each decision is not written."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.WARNING, form=LogFormat.JSON, stream=stream)
+
+    structlog.get_logger().info("reviewed")
+    structlog.get_logger().warning("request refused")
+
+    assert [line["event"] for line in lines(stream)] == ["request refused"]
+
+
+def test_traceback_is_part_of_its_line() -> None:
+    """A fault stays one line, with the traceback inside."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.JSON, stream=stream)
+
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        structlog.get_logger().exception("review failed")
+
+    (line,) = lines(stream)
+    assert "ZeroDivisionError" in str(line["exception"])
+
+
+def test_library_lines_come_out_in_the_same_format() -> None:
+    """What aiohttp or the estimator's pool log through the standard library is JSON too."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.JSON, stream=stream)
+
+    logging.getLogger("aiohttp.server").warning("odd request %d", 7)
+    logging.getLogger("aiohttp.server").info("chatter")
+
+    (line,) = lines(stream)
+    assert (line["event"], line["logger"]) == ("odd request 7", "aiohttp.server")
+
+
+def test_console_format_is_for_people() -> None:
+    """One readable line, no JSON."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.CONSOLE, stream=stream)
+
+    structlog.get_logger().info("listening", port=8443)
+
+    (line,) = stream.getvalue().splitlines()
+    assert "listening" in line
+    assert "port=8443" in line

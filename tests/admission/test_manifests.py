@@ -1,0 +1,167 @@
+"""Files of manifests and nodes, as people have them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from admission.errors import ManifestError
+from admission.manifests import (
+    Manifest,
+    Manifests,
+    named_class,
+    read_classes,
+    read_manifests,
+)
+from estimator.catalog import resolve_device
+from tests.builders import node, pod
+
+NO_STDIN = io.StringIO()
+
+
+def job(name: str = "train") -> dict[str, Any]:
+    """Return a Job with one GPU."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"template": pod()},
+    }
+
+
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "c"},
+    "data": {"a": "b"},
+}
+SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": []}}
+
+
+def written(folder: Path, *documents: object, name: str = "m.yaml") -> str:
+    """Write YAML documents to a file and return its path."""
+    file = folder / name
+    file.write_text(yaml.safe_dump_all(documents), "utf-8")
+    return str(file)
+
+
+def found(path: str, stdin: io.StringIO = NO_STDIN) -> list[str]:
+    """Return the names of the workloads in *path*."""
+    manifests = read_manifests([path], stdin=stdin)
+    return [manifest.body["metadata"]["name"] for manifest in manifests.workloads]
+
+
+def test_file_of_many_documents_gives_workloads_and_config_maps(tmp_path: Path) -> None:
+    """Services and empty documents are left aside."""
+    path = written(tmp_path, job(), None, SERVICE, CONFIG_MAP)
+
+    manifests = read_manifests([path], stdin=NO_STDIN)
+
+    assert manifests == Manifests(
+        workloads=(Manifest(source=path, body=job()),), config_maps=(CONFIG_MAP,)
+    )
+
+
+def test_lists_are_opened(tmp_path: Path) -> None:
+    """`kubectl get -o yaml` writes a List, even of lists; a JobList gives its items their kind."""
+    bare = {key: value for key, value in job("b").items() if key not in ("apiVersion", "kind")}
+    typed = {"apiVersion": "batch/v1", "kind": "JobList", "items": [bare]}
+    path = written(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [job("a"), typed]})
+
+    assert found(path) == ["a", "b"]
+
+
+def test_config_maps_are_documents_of_their_namespace() -> None:
+    """A job reads those beside it: of its namespace, or of none like the job itself."""
+    here, there = (
+        CONFIG_MAP | {"metadata": {"name": name, "namespace": name}} for name in ("here", "there")
+    )
+    manifests = Manifests(workloads=(), config_maps=(CONFIG_MAP, here, there))
+
+    assert manifests.documents("here") == {"configmap/c/a": "b", "configmap/here/a": "b"}
+
+
+def test_folder_is_read_in_the_order_of_its_files(tmp_path: Path) -> None:
+    """Only YAML and JSON files, one level deep."""
+    written(tmp_path, job("b"), name="2.yml")
+    (tmp_path / "1.json").write_text(json.dumps(job("a")), "utf-8")
+    (tmp_path / "README.md").write_text("# not a manifest", "utf-8")
+    (tmp_path / "deeper").mkdir()
+    written(tmp_path / "deeper", job("c"))
+
+    assert found(str(tmp_path)) == ["a", "b"]
+
+
+def test_dash_is_standard_input() -> None:
+    """`kustomize build | vramgate explain -`."""
+    assert found("-", io.StringIO(yaml.safe_dump(job("piped")))) == ["piped"]
+
+
+def test_workload_without_pods_of_its_own_is_kept(tmp_path: Path) -> None:
+    """A TrainJob's pods are in its runtime: it gets a verdict of its own."""
+    train = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob"}
+
+    path = written(tmp_path, train | {"metadata": {"name": "t"}, "spec": {}})
+
+    assert found(path) == ["t"]
+
+
+def test_every_unreadable_file_is_reported_at_once(tmp_path: Path) -> None:
+    """One run says all that is wrong, each with its file."""
+    (tmp_path / "t.yaml").write_text("a: {{ .Values.b }}: c", "utf-8")
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "n.yaml").write_text("- 1\n", "utf-8")
+    (tmp_path / "empty").mkdir()
+    paths = [str(tmp_path / name) for name in ("t.yaml", "b.yaml", "n.yaml", "gone", "empty")]
+
+    with pytest.raises(ManifestError) as caught:
+        read_manifests(paths, stdin=NO_STDIN)
+
+    template, binary, plain, gone, empty = caught.value.message.splitlines()
+    assert template.startswith(f"{paths[0]}: not YAML or JSON: ")
+    assert template.endswith("; templates must be rendered first")
+    assert binary == f"{paths[1]}: not text in UTF-8"
+    assert plain == f"{paths[2]}: document 1 is no Kubernetes object (no kind)"
+    assert gone == f"{paths[3]}: no such file or directory"
+    assert empty == f"{paths[4]}: no .yaml, .yml, .json in this folder"
+
+
+def test_node_list_gives_classes(tmp_path: Path) -> None:
+    """`kubectl get nodes -o json`."""
+    file = tmp_path / "nodes.json"
+    listed = {"apiVersion": "v1", "kind": "List", "items": [node("n0"), node("n1")]}
+    file.write_text(json.dumps(listed), "utf-8")
+
+    (only,) = read_classes(str(file), stdin=NO_STDIN)
+
+    assert (only.name, only.count) == ("Tesla-T4", 2)
+
+
+def test_file_without_nodes_is_refused(tmp_path: Path) -> None:
+    """Manifests given as nodes by mistake would make every job `unknown`."""
+    path = written(tmp_path, job())
+
+    with pytest.raises(ManifestError, match="no Node in it"):
+        read_classes(path, stdin=NO_STDIN)
+
+
+def test_named_card_is_a_class_without_nodes() -> None:
+    """`--gpu t4` is the catalog's card, open to every pod."""
+    where = named_class("t4")
+
+    assert (where.device, where.members, where.count) == (resolve_device("t4"), (), 0)
+
+
+def test_card_the_catalog_does_not_know_is_refused_with_the_closest() -> None:
+    """The catalog's own message and hint, at the name of the option."""
+    with pytest.raises(
+        ManifestError, match=r"^--gpu: 'a100-sxm4-41gb' is not a known card"
+    ) as caught:
+        named_class("a100-sxm4-41gb")
+
+    assert "a100-sxm4-40gb" in (caught.value.hint or "")

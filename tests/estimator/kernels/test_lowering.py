@@ -1,0 +1,230 @@
+"""A trace becomes plain allocations."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+
+from estimator.allocators.exact import ExactAllocator
+from estimator.device import Device
+from estimator.kernels import Block, Scratch, lower, uses_cudnn
+from estimator.notes import AssumptionCode, Unknown, UnknownCode
+from estimator.replay import replay
+from estimator.trace import EventKind, Kernel, Phase, Role, TensorFacts, Trace, TraceBuilder
+from estimator.units import MIB
+
+A100 = Device(
+    name="a100",
+    total_bytes=None,
+    reservation_bytes=0,
+    budget_bytes=None,
+    compute_capability=(8, 0),
+)
+CUBLAS = 8_519_680
+ALLOC, FREE = EventKind.ALLOC.value, EventKind.FREE.value
+
+
+def traced(record: Callable[[TraceBuilder], object], *, version: str = "2.13.0") -> Trace:
+    """Return the trace of what *record* does."""
+    builder = TraceBuilder(framework="pytorch", framework_version=version)
+    record(builder)
+    return builder.build()
+
+
+def product(operator: str = "aten.mm", thread: str = "forward") -> Kernel:
+    """Return a matrix product."""
+    return Kernel(operator=operator, operands=(), attributes=(("thread", thread),))
+
+
+def convolution() -> Kernel:
+    """Return a contiguous fp32 1x1 convolution that copies 2 + 2 MiB and 4 KiB of weight."""
+    return Kernel(
+        operator="aten.convolution",
+        operands=(
+            TensorFacts(shape=(16, 32, 32, 32), dtype="float32"),
+            TensorFacts(shape=(32, 32, 1, 1), dtype="float32"),
+            TensorFacts(shape=(16, 32, 32, 32), dtype="float32"),
+        ),
+    )
+
+
+WORKSPACE = 2 * (16 * 32 * 32 * 32 * 4) + 32 * 32 * 4
+
+
+def test_a_trace_without_kernels_is_copied() -> None:
+    """Allocations, frees, uses and emptied caches pass through unchanged."""
+
+    def record(builder: TraceBuilder) -> None:
+        tensor = builder.alloc(100, Role.INPUT, stream=1)
+        builder.use(tensor)
+        builder.free(tensor)
+        builder.empty_cache()
+
+    trace = traced(record)
+    program = lower(trace, A100)
+
+    assert program.sizes == trace.sizes
+    assert (program.kinds, program.ids, program.places) == (trace.kinds, trace.ids, trace.places)
+    assert (program.roles, program.streams) == (trace.roles, trace.streams)
+    assert program.place_table == trace.place_table
+
+
+def test_scratch_is_taken_at_the_call_and_freed_behind_it() -> None:
+    """A convolution's workspace lives between its output and the next event, at its place."""
+
+    def record(builder: TraceBuilder) -> None:
+        builder.at(step=1, phase=Phase.FORWARD, operator="aten.convolution", module="conv")
+        builder.alloc(100, Role.ACTIVATION)
+        builder.kernel(convolution())
+        builder.at(step=1, phase=Phase.FORWARD, operator="aten.relu", module="relu")
+        builder.alloc(50, Role.ACTIVATION)
+
+    program = lower(traced(record), A100)
+
+    assert program.kinds == bytes([ALLOC, ALLOC, FREE, ALLOC])
+    assert program.ids == array("q", [0, 2, 2, 1])
+    assert program.sizes == array("q", [100, 50, WORKSPACE])
+    assert program.roles[2] == Role.WORKSPACE
+    assert program.places[1] == program.places[2] == program.places[0]
+    assert program.choices == {2: (2 * MIB, 32 * 32 * 4, 0)}
+
+
+def test_the_low_program_has_no_uncertain_workspace() -> None:
+    """A bound is at its low end, nothing; a rule stays."""
+
+    def record(builder: TraceBuilder) -> None:
+        builder.kernel(convolution())
+        builder.kernel(product())
+
+    program = lower(traced(record), A100, low=True)
+
+    assert program.sizes == array("q", [CUBLAS])
+    assert program.kinds == bytes([ALLOC])
+
+
+def test_each_thread_keeps_one_cublas_workspace() -> None:
+    """Three products in two threads allocate two workspaces, which are never freed."""
+
+    def record(builder: TraceBuilder) -> None:
+        for thread in ("forward", "forward", "autograd"):
+            builder.kernel(product(thread=thread))
+
+    program = lower(traced(record), A100)
+
+    assert program.sizes == array("q", [CUBLAS, CUBLAS])
+    assert program.kinds == bytes([ALLOC, ALLOC])
+    assert replay(program, ExactAllocator()).live[Role.WORKSPACE] == 2 * CUBLAS
+
+
+def test_the_jobs_environment_sets_the_workspace() -> None:
+    """CUBLAS_WORKSPACE_CONFIG of the job counts, :0:0 means none."""
+    trace = traced(lambda builder: builder.kernel(product()))
+
+    assert lower(trace, A100, environment={"CUBLAS_WORKSPACE_CONFIG": ":0:0"}).sizes == (array("q"))
+
+
+def test_a_bias_takes_cublaslts_workspace_in_older_versions() -> None:
+    """torch 2.4: 1 MiB for the call; newer ones share the handle's."""
+
+    def record(builder: TraceBuilder) -> None:
+        builder.kernel(product("aten.addmm"))
+
+    assert lower(traced(record, version="2.4.1+cu121"), A100).sizes == array("q", [CUBLAS, MIB])
+    assert lower(traced(record), A100).sizes == array("q", [CUBLAS])
+
+
+def test_an_addend_that_is_no_vector_goes_through_cublas() -> None:
+    """A matrix added is no bias: no workspace of cuBLASLt."""
+    matrix = TensorFacts(shape=(8, 8), dtype="float32")
+    kernel = Kernel(operator="aten.addmm", operands=(matrix, matrix, matrix, matrix))
+    trace = traced(lambda builder: builder.kernel(kernel), version="2.4.1+cu121")
+
+    assert lower(trace, A100).sizes == array("q", [CUBLAS])
+
+
+def test_a_fourier_transform_may_hold_a_complex_copy() -> None:
+    """1,000 fp32 values: 8 bytes each, perhaps."""
+    kernel = Kernel(
+        operator="aten._fft_r2c", operands=(TensorFacts(shape=(1000,), dtype="float32"),)
+    )
+    trace = traced(lambda builder: builder.kernel(kernel))
+
+    assert lower(trace, A100).sizes == array("q", [1000 * 8])
+    assert lower(trace, A100, low=True).sizes == array("q")
+
+
+def test_an_operator_without_a_rule_is_named_once() -> None:
+    """It is charged nothing, and said so."""
+
+    def record(builder: TraceBuilder) -> None:
+        for size in (1, 2):
+            builder.kernel(
+                Kernel(
+                    operator="aten._cudnn_rnn",
+                    operands=(TensorFacts(shape=(size,), dtype="float32"),),
+                )
+            )
+
+    program = lower(traced(record), A100)
+
+    assert [(each.code, each.path) for each in program.unknowns] == [
+        (UnknownCode.KERNEL, "aten._cudnn_rnn")
+    ]
+    assert program.kinds == b""
+
+
+def test_what_was_assumed_is_said_once() -> None:
+    """Two convolutions, one assumption."""
+
+    def record(builder: TraceBuilder) -> None:
+        builder.kernel(convolution())
+        builder.kernel(convolution())
+
+    program = lower(traced(record), A100)
+
+    assert [each.code for each in program.assumptions] == [AssumptionCode.KERNEL_WORKSPACE]
+
+
+def test_convolutions_call_cudnn() -> None:
+    """A product does not."""
+    assert uses_cudnn(traced(lambda builder: builder.kernel(convolution())))
+    assert not uses_cudnn(traced(lambda builder: builder.kernel(product())))
+
+
+def test_another_source_may_answer_for_convolutions() -> None:
+    """A source that asks cuDNN replaces the bound."""
+
+    class Asked:
+        """Answers one size for everything."""
+
+        def scratch(self, kernel: Kernel, device: Device) -> Scratch | Unknown:
+            assert (kernel.operator, device) == ("aten.convolution", A100)
+            return Scratch(blocks=(Block(nbytes=7 * MIB),))
+
+    trace = traced(lambda builder: builder.kernel(convolution()))
+
+    assert lower(trace, A100, workspaces=Asked()).sizes == array("q", [7 * MIB])
+    assert lower(trace, A100, workspaces=Asked(), low=True).sizes == array("q", [7 * MIB])
+
+
+def test_sorting_holds_keys_and_indices_twice() -> None:
+    """1,000 fp32 keys: 4 + 8 bytes each, perhaps; a bound, so nothing at the low end."""
+    kernel = Kernel(operator="aten.sort", operands=(TensorFacts(shape=(10, 100), dtype="float32"),))
+    trace = traced(lambda builder: builder.kernel(kernel))
+
+    assert lower(trace, A100).sizes == array("q", [1000 * (4 + 8)])
+    assert lower(trace, A100, low=True).sizes == array("q")
+
+
+def test_embedding_gradients_sort_their_indices() -> None:
+    """512 tokens: four int64 each."""
+    kernel = Kernel(
+        operator="aten.embedding_dense_backward",
+        operands=(
+            TensorFacts(shape=(4, 128, 768), dtype="float32"),
+            TensorFacts(shape=(4, 128), dtype="int64"),
+        ),
+    )
+    trace = traced(lambda builder: builder.kernel(kernel))
+
+    assert lower(trace, A100).sizes == array("q", [4 * 512 * 8])

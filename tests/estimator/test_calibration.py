@@ -1,0 +1,38 @@
+"""From one figure to an interval."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from estimator.calibration import MARGINS, Bound, bounded
+from estimator.result import Method
+
+
+def test_margins_move_outwards_and_round_outwards() -> None:
+    """5 % of 1,001: down to 950.95 and up to 1,051.05, rounded away from the figure."""
+    assert bounded(1001, Method.TRACE, Bound.LEAST) == 950
+    assert bounded(1001, Method.TRACE, Bound.ENOUGH) == 1052
+
+
+def test_every_method_has_every_bound_with_a_reason() -> None:
+    """No combination is missing, and each says what it rests on."""
+    assert set(MARGINS) == {(method, bound) for method in Method for bound in Bound}
+    assert all(margin.reason and margin.thousandths > 0 for margin in MARGINS.values())
+
+
+@pytest.mark.parametrize("bound", list(Bound))
+def test_a_formula_is_less_sure_than_a_trace(bound: Bound) -> None:
+    """Its interval is wider on every side."""
+    formula, trace = MARGINS[Method.FORMULA, bound], MARGINS[Method.TRACE, bound]
+
+    assert formula.thousandths > trace.thousandths
+
+
+@given(st.integers(min_value=0, max_value=1 << 40), st.sampled_from(list(Method)))
+def test_the_interval_holds_the_figure(nbytes: int, method: Method) -> None:
+    """least <= figure <= enough, most."""
+    assert bounded(nbytes, method, Bound.LEAST) <= nbytes
+    for bound in (Bound.ENOUGH, Bound.MOST_ALLOCATED, Bound.MOST_RESERVED):
+        assert bounded(nbytes, method, bound) >= nbytes

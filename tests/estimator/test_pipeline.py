@@ -1,0 +1,116 @@
+"""From a spec and cards to estimates: the figures belong together."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import estimator
+from estimator.catalog import generic_device
+from estimator.pipeline import Job
+from estimator.units import GIB, MIB
+from tests.estimator.stub import ACTIVATION, WEIGHTS, StubFrontend, card, live_peak, spec_of
+
+
+def test_the_public_api_is_small() -> None:
+    """What other people import is these names and no more."""
+    assert sorted(estimator.__all__) == [
+        "Device",
+        "Estimate",
+        "EstimatorError",
+        "JobSpec",
+        "estimate",
+    ]
+
+
+def test_the_peak_is_the_backward_pass() -> None:
+    """At the peak weights, gradient, activation and its gradient are alive."""
+    estimate = Job(spec=spec_of(8), frontend=StubFrontend()).on(card())
+
+    assert estimate.peak.allocated_bytes == live_peak(8)
+    assert (estimate.peak_at.step, estimate.peak_at.phase) == (1, "backward")
+    assert estimate.breakdown.parameters == WEIGHTS
+    assert estimate.breakdown.gradients == WEIGHTS
+    assert estimate.breakdown.activations == 8 * ACTIVATION
+    assert estimate.breakdown.temporary == 8 * ACTIVATION
+
+
+@given(
+    batch=st.integers(min_value=1, max_value=512),
+    gib=st.integers(min_value=1, max_value=80),
+    extra=st.integers(min_value=0, max_value=4 * GIB),
+)
+def test_figures_are_ordered_and_the_breakdown_adds_up(batch: int, gib: int, extra: int) -> None:
+    """least <= enough and least <= peak <= most in each metric, on any card."""
+    spec = spec_of(batch, runtime={"extraBytes": extra, "dataLoaderCudaWorkers": 2})
+
+    found = Job(spec=spec, frontend=StubFrontend()).on(card(gib * GIB))
+
+    assert found.least.device_bytes <= found.enough.device_bytes
+    assert found.least.reserved_bytes <= found.peak.reserved_bytes <= found.most.reserved_bytes
+    assert found.least.device_bytes <= found.peak.device_bytes <= found.most.device_bytes
+    assert found.peak.allocated_bytes <= found.peak.reserved_bytes
+    assert found.peak.allocated_bytes <= found.most.allocated_bytes
+    assert found.breakdown.total() == found.peak.device_bytes
+
+
+def test_cards_that_look_alike_share_a_trace() -> None:
+    """A spec is traced once for every card with the same traits."""
+    frontend = StubFrontend()
+    job = Job(spec=spec_of(), frontend=frontend)
+
+    estimates = [job.on(card(16 * GIB)), job.on(card(80 * GIB, name="large"))]
+
+    assert frontend.num_traces == 1
+    assert [estimate.device.name for estimate in estimates] == ["card", "large"]
+
+
+def test_another_generation_is_traced_again() -> None:
+    """Cards that choose other kernels get a trace of their own."""
+    frontend = StubFrontend()
+    job = Job(spec=spec_of(), frontend=frontend)
+
+    job.on(card(capability=7))
+    job.on(card(capability=8))
+
+    assert frontend.num_traces == 2
+
+
+def test_a_job_that_dies_is_described_as_it_would_run() -> None:
+    """On a card that is too small the peak is the free run's, and a warning says so."""
+    estimate = Job(spec=spec_of(512), frontend=StubFrontend()).on(card(4 * GIB))
+
+    assert estimate.peak.allocated_bytes == live_peak(512)
+    assert estimate.least.device_bytes > 4 * GIB
+    assert len(estimate.warnings) == 1
+    assert "card gives it 4.0 GiB" in estimate.warnings[0]
+
+
+def test_a_generic_card_gives_figures_and_no_capacity() -> None:
+    """Without a card the device is unknown, not zero."""
+    estimate = Job(spec=spec_of(), frontend=StubFrontend()).on(generic_device())
+
+    assert estimate.device.budget_bytes is None
+    assert "device" in [unknown.code for unknown in estimate.unknowns]
+    assert "budgetBytes" not in estimate.document()["device"]
+
+
+def test_a_compiled_step_has_a_wider_interval() -> None:
+    """torch.compile is traced as eager, so less is certain in both directions."""
+    eager = Job(spec=spec_of(), frontend=StubFrontend()).on(card())
+    compiled = Job(spec=spec_of(training={"compile": True}), frontend=StubFrontend()).on(card())
+
+    assert compiled.least.reserved_bytes < eager.least.reserved_bytes
+    assert compiled.most.reserved_bytes > eager.most.reserved_bytes
+    assert compiled.method == "formula"
+
+
+@pytest.mark.parametrize("limit", [0, 700 * MIB])
+def test_the_jobs_own_limit_is_reported(limit: int) -> None:
+    """A cap the job sets itself is in the answer, and absent where there is none."""
+    spec = spec_of(4, runtime={"allocatorCapBytes": limit})
+
+    document = Job(spec=spec, frontend=StubFrontend()).on(card()).document()
+
+    assert document.get("allocatorLimitBytes", 0) == limit

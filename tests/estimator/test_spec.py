@@ -1,0 +1,129 @@
+"""JobSpec documents: what is accepted, and every problem at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from estimator.errors import SpecError
+from estimator.spec import CheckpointMode, parse_spec
+
+
+def minimal(**changes: Any) -> dict[str, Any]:
+    """Return the smallest valid JobSpec document, with *changes* on top."""
+    return {
+        "framework": "pytorch",
+        "model": {"source": "torchvision", "name": "resnet50"},
+        "input": {"batchSize": 32},
+    } | changes
+
+
+def problems(document: object) -> list[str]:
+    """Return the problems of *document* as text."""
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_the_smallest_spec_has_the_contracts_defaults() -> None:
+    """Optional keys may be left out and get the documented defaults."""
+    spec = parse_spec(minimal())
+
+    assert spec.phase == "train"
+    assert spec.training.precision == "fp32"
+    assert spec.training.optimizer.name == "adamw"
+    assert spec.training.gradient_checkpointing.mode is CheckpointMode.NONE
+    assert not spec.training.compile.enabled
+    assert spec.parallelism.bucket_bytes == 25 * 1024 * 1024
+
+
+def test_five_mistakes_are_reported_at_once_with_their_paths() -> None:
+    """Every problem comes in one answer, each with path, value and what is accepted."""
+    found = problems(
+        {
+            "framework": "torch",
+            "model": {"source": "torchvision", "nam": "resnet50"},
+            "input": {"batchSize": 10**12},
+            "training": {"precision": "fp31"},
+        }
+    )
+
+    assert found == [
+        "framework: 'torch' is not one of 'pytorch', 'tensorflow', 'mxnet' or 'jax'",
+        "model.name: missing; it is required",
+        "model.nam: unknown key (value 'resnet50')",
+        "input.batchSize: 1000000000000 is not accepted: "
+        "input should be less than or equal to 1048576",
+        "training.precision: 'fp31' is not one of "
+        "'fp32', 'tf32', 'bf16', 'fp16', 'amp-bf16' or 'amp-fp16'",
+    ]
+
+
+@pytest.mark.parametrize("value", ["32", 32.5, True, None, -1, 0])
+def test_a_batch_size_is_a_positive_whole_number(value: object) -> None:
+    """Numbers are not guessed from text, fractions or booleans."""
+    assert problems(minimal(input={"batchSize": value}))[0].startswith("input.batchSize: ")
+
+
+def test_a_word_or_a_mapping_sets_gradient_checkpointing() -> None:
+    """`full` is short for `{mode: full}`, and both have one digest."""
+    word = parse_spec(minimal(training={"gradientCheckpointing": "full"}))
+    mapping = parse_spec(minimal(training={"gradientCheckpointing": {"mode": "full"}}))
+
+    assert word.training.gradient_checkpointing.mode is CheckpointMode.FULL
+    assert word.digest() == mapping.digest()
+
+
+def test_compile_is_a_flag_or_a_mapping() -> None:
+    """`compile: true` and `compile: {mode: default}` both turn it on."""
+    assert parse_spec(minimal(training={"compile": True})).training.compile.enabled
+    assert parse_spec(minimal(training={"compile": {"mode": "default"}})).training.compile.enabled
+    assert not parse_spec(minimal(training={"compile": False})).training.compile.enabled
+
+
+def test_the_world_size_is_checked_against_the_degrees() -> None:
+    """A world size that is not the product of the degrees is a mistake."""
+    found = problems(minimal(parallelism={"worldSize": 8, "dataParallel": 2, "tensorParallel": 2}))
+
+    assert found == [
+        "parallelism.worldSize: 8 is not the product of dataParallel, tensorParallel, "
+        "pipelineParallel and contextParallel (4)"
+    ]
+
+
+def test_the_digest_does_not_depend_on_key_order_or_written_defaults() -> None:
+    """A default that is written out is the same job."""
+    plain = parse_spec(minimal())
+    written = parse_spec(dict(reversed(minimal(phase="train").items())))
+
+    assert plain.digest() == written.digest()
+    assert plain.digest().startswith("sha256:")
+
+
+def test_the_document_holds_only_what_was_given() -> None:
+    """A spec sent to a worker and read again is the same spec, down to what was left out."""
+    spec = parse_spec(minimal(training={"optimizer": {"name": "sgd"}}))
+
+    again = parse_spec(spec.document())
+
+    assert again == spec
+    assert "momentum" not in again.training.optimizer.model_fields_set
+    assert spec.document()["training"] == {"optimizer": {"name": "sgd"}}
+
+
+def test_a_document_that_nests_without_end_is_refused() -> None:
+    """Depth is bounded before anything walks the document."""
+    config: dict[str, Any] = {}
+    for _ in range(100):
+        config = {"again": config}
+
+    found = problems(minimal(model={"source": "layers", "name": "deep", "config": config}))
+
+    assert found == ["nested deeper than 64 or longer than 200000 values"]
+
+
+@pytest.mark.parametrize("document", [None, [], "spec", 3])
+def test_a_document_that_is_no_mapping_is_refused(document: object) -> None:
+    """A list or a word is not a JobSpec."""
+    assert problems(document) == ["a JobSpec is a mapping of keys to values"]

@@ -1,0 +1,94 @@
+"""The PyTorch template: imports PyTorch, and its forks trace."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from estimator.catalog import resolve_device
+from estimator.spec import Framework, JobSpec, parse_spec
+from estimator.workers.pool import Workers
+
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
+in_module = pytest.mark.asyncio(loop_scope="module")
+
+
+def _spec(model: str = "resnet18") -> JobSpec:
+    return parse_spec(
+        {
+            "framework": "pytorch",
+            "model": {"source": "torchvision", "name": model},
+            "input": {"batchSize": 2, "imageSize": [3, 64, 64]},
+        }
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def torch_workers() -> AsyncIterator[Workers]:
+    """Workers with the real frontends."""
+    pool = Workers(max_concurrent=2)
+    yield pool
+    await pool.close()
+
+
+@in_module
+async def test_the_template_forks_after_its_whole_start_and_traces(torch_workers: Workers) -> None:
+    """A template that imported everything has one thread, and forks of it trace, repeatedly."""
+    readiness = await torch_workers.ready(Framework.PYTORCH)
+    assert readiness.num_threads == 1
+    assert readiness.confined
+
+    cards = [resolve_device("t4"), resolve_device("a100-sxm4-40gb")]
+    first = await torch_workers.estimate(_spec(), cards)
+    second = await torch_workers.estimate(_spec(), cards)
+
+    assert [estimate.device.name for estimate in first] == ["t4", "a100-sxm4-40gb"]
+    assert [estimate.peak for estimate in first] == [estimate.peak for estimate in second]
+
+
+@in_module
+async def test_traces_run_at_the_same_time(torch_workers: Workers) -> None:
+    """Two forks trace side by side and do not disturb each other."""
+    card = resolve_device("t4")
+    alone = await torch_workers.estimate(_spec("resnet50"), [card])
+
+    together = await asyncio.gather(
+        torch_workers.estimate(_spec("resnet50"), [card]),
+        torch_workers.estimate(_spec("resnet50"), [card]),
+    )
+
+    assert [pair[0].peak for pair in together] == [alone[0].peak] * 2
+
+
+ALONE = """
+import asyncio, sys
+from estimator.catalog import resolve_device
+from estimator.spec import parse_spec
+from estimator.workers.pool import Workers
+
+async def main():
+    workers = Workers(max_concurrent=1)
+    model = {"source": "torchvision", "name": "resnet18"}
+    spec = {"framework": "pytorch", "model": model, "input": {"batchSize": 2}}
+    try:
+        (estimate,) = await workers.estimate(parse_spec(spec), [resolve_device("t4")])
+    finally:
+        await workers.close()
+    print(estimate.peak.allocated_bytes > 0, "torch" in sys.modules)
+
+asyncio.run(main())
+"""
+
+
+def test_an_estimate_imports_no_framework_in_the_process_that_asks() -> None:
+    """PyTorch is imported in the template only (asked in a process of its own)."""
+    asked = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, check=True, timeout=300
+    )
+
+    assert asked.stdout.split() == ["True", "False"]

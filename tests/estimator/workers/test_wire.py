@@ -1,0 +1,53 @@
+"""Requests, answers and errors survive the way to a fork and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from estimator.errors import (
+    EstimateTimeoutError,
+    EstimatorError,
+    MemoryLimitError,
+    Problem,
+    SpecError,
+    TraceError,
+    UnsupportedJobError,
+)
+from estimator.notes import UnknownCode
+from estimator.workers import wire
+from tests.estimator.workers.cases import CARD, spec_of
+
+
+def test_a_request_is_read_as_it_was_written() -> None:
+    """Spec and devices are equal after the way there."""
+    ask = wire.Ask(
+        operation=wire.Operation.FIT, spec=spec_of("name", batch_size=3), devices=(CARD, CARD)
+    )
+
+    assert wire.decode_ask(wire.encode_ask(ask)) == ask
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TraceError("a", hint="b"),
+        EstimateTimeoutError("a"),
+        MemoryLimitError("a"),
+        SpecError([Problem(path="a", message="b"), Problem(path="", message="c")], hint="d"),
+        UnsupportedJobError("a", code=UnknownCode.KERNEL, path="b"),
+    ],
+)
+def test_an_error_is_raised_as_it_was_written(error: EstimatorError) -> None:
+    """Kind, message, hint and the fields of the kind are equal after the way back."""
+    with pytest.raises(type(error)) as caught:
+        wire.decode_estimates(wire.encode_error(error))
+
+    assert vars(caught.value) == vars(error)
+
+
+def test_a_frame_that_is_too_long_is_refused_on_both_sides() -> None:
+    """Neither side trusts a length."""
+    with pytest.raises(TraceError, match="are accepted"):
+        wire.frame(bytes(wire.MAX_BYTES + 1))
+    with pytest.raises(TraceError, match="are accepted"):
+        wire.frame_length(b"\xff\xff\xff\xff")
