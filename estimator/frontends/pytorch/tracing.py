@@ -41,8 +41,8 @@ from estimator.traits import Traits
 SUMS_IN_PLACE_SINCE = (2, 0)
 """Versions whose autograd engine adds dense gradients in place where it may.
 
-Source: pytorch/pytorch#88339 of November 2022, after 1.13; that 2.0 was the first release with it is
-derived from the dates.
+Source: pytorch/pytorch#88339 of November 2022, after 1.13. That 2.0 was the first release with it
+is derived from the dates.
 """
 
 
