@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 LOCK := --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
-.PHONY: help setup demo test check unit e2e bench fix lock clean
+.PHONY: help setup demo test check unit e2e bench soak fix lock clean
 
 help: ## show the commands
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ e2e: $(READY) ## end-to-end tests on a real control plane (built on the first ru
 
 bench: $(READY) ## measure the figures of docs/accuracy.md and docs/performance.md
 	@$(RUN) -m tests.bench
+
+soak: $(READY) ## estimate every classification model of torchvision and timm (minutes)
+	@$(RUN) -m tests.bench.zoo
 
 fix: $(READY) ## let ruff format and mend what it can
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .

@@ -79,6 +79,17 @@ def test_library_lines_come_out_in_the_same_format() -> None:
     assert (line["event"], line["logger"]) == ("odd request 7", "aiohttp.server")
 
 
+def test_extra_fields_of_a_standard_log_line_are_kept() -> None:
+    """What the workers say beside their message (which fork, which status) reaches the log."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.JSON, stream=stream)
+
+    logging.getLogger("estimator.workers").warning("a fork ended", extra={"status": 9})
+
+    (line,) = lines(stream)
+    assert (line["event"], line["status"]) == ("a fork ended", 9)
+
+
 def test_console_format_is_for_people() -> None:
     """One readable line, no JSON."""
     stream = io.StringIO()
