@@ -1,0 +1,72 @@
+"""A job that can be run on stand-ins: its model, its batches, its loss.
+
+    JobSpec -> Built
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from estimator.errors import EstimatorError, UnsupportedJobError
+from estimator.notes import UnknownCode
+
+Batch = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """How large one batch is. Absent lengths are the job's own."""
+
+    batch_size: int
+    sequence_length: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What the phases of a run need of a model."""
+
+    model: nn.Module
+    make_batch: Callable[[Shapes], Batch]
+    """A batch of tensors on the card; called while the recorder watches."""
+    forward: Callable[[nn.Module, Batch], Any]
+    loss: Callable[[Any, Batch], torch.Tensor]
+    targets: tuple[str, ...] = ()
+    """Keys of a batch that only training needs."""
+    checkpoint: Callable[[bool | None], None] | None = None
+    """Turns on full gradient checkpointing; None: this model has no such switch."""
+    library: str = "torch"
+    """Whose model classes these are."""
+
+
+def run_forward(built: Built, batch: Batch) -> Any:
+    """Return the model's outputs for *batch*.
+
+    Raises:
+        UnsupportedJobError: if the model does not take such a batch: a real run would fail alike.
+    """
+    try:
+        return built.forward(built.model, batch)
+    except EstimatorError:
+        raise
+    except (AssertionError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise UnsupportedJobError(
+            f"input: the model's forward pass fails on it: {short(error)}",
+            code=UnknownCode.INPUT,
+            path="input",
+        ) from error
+
+
+def short(error: Exception) -> str:
+    """Return *error* as one short line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def stand_in(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Return a new tensor on the stand-in for the card."""
+    return torch.empty(shape, dtype=dtype, device="meta")
