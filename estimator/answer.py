@@ -66,9 +66,10 @@ def answer(
     overheads: Overheads,
     ends: Ends,
     method: Method,
+    allocator_limit: int | None,
     elapsed_seconds: float,
 ) -> Estimate:
-    """Return the estimate of *spec* on *device*."""
+    """Return the estimate of *spec* on *device*; *allocator_limit* is the job's own."""
     other = spec.runtime.extra_bytes
     loaders = spec.runtime.data_loader_cuda_workers
     figures = _figures(ends, overheads, other, loaders)
@@ -80,7 +81,7 @@ def answer(
         enough=figures.enough,
         peak=figures.peak,
         most=figures.most,
-        allocator_limit_bytes=spec.runtime.allocator_cap_bytes or None,
+        allocator_limit_bytes=allocator_limit,
         breakdown=_breakdown(ends.run, overheads, other + loaders * overheads.context.expected),
         peak_at=_moment(ends.run.allocated_at),
         reserved_at=_moment(ends.run.reserved_at),
@@ -180,9 +181,11 @@ def _warnings(device: Device, figures: _Figures) -> tuple[str, ...]:
 
 
 def _assumptions(notes: Iterable[Assumption]) -> tuple[AssumptionNote, ...]:
+    # The frontend and the tables may both speak of one value, such as an absent version.
+    first = {(note.code, note.path): note for note in reversed(tuple(notes))}
     return tuple(
         AssumptionNote(code=note.code.value, path=note.path, value=note.value, reason=note.reason)
-        for note in dict.fromkeys(notes)
+        for note in reversed(first.values())
     )
 
 

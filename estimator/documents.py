@@ -19,6 +19,17 @@ from estimator.errors import Problem, SpecError
 MAX_BYTES = 8 << 20
 MAX_DEPTH = 200
 
+_BROKEN = (
+    yaml.YAMLError,
+    RecursionError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What PyYAML's constructors raise at `!!int ""`, `!!bool x`, `1:1:1.5`, long numbers."""
+
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -40,7 +51,7 @@ def read_documents(text: str, *, path: str = "", aliases: bool = False) -> Itera
     try:
         _check_events(text, aliases=aliases)
         yield from yaml.load_all(text, Loader=_Loader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except _BROKEN as error:
         message = f"not YAML or JSON: {_short(error)}"
         raise SpecError([Problem(path=path, message=message)]) from error
 

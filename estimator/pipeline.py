@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 from estimator.answer import Ends, answer
 from estimator.calibration import Bound, bounded
 from estimator.device import Device
+from estimator.errors import EstimatorError
 from estimator.frontends import Frontend, load
+from estimator.frugal import frugal_spec
 from estimator.kernels import uses_cudnn
 from estimator.need import Lowered, Need, lower_for, need_of
 from estimator.overheads import Overheads, overheads_of
 from estimator.replay import Replay, replay
 from estimator.result import Estimate, Method
 from estimator.spec import JobSpec
-from estimator.trace import Trace
+from estimator.trace import Role, Trace
 from estimator.traits import Traits, traits_of
 
 
@@ -43,6 +45,7 @@ class Job:
     spec: JobSpec
     frontend: Frontend
     _traces: dict[Traits, Trace] = field(default_factory=dict)
+    _frugal_traces: dict[Traits, Trace] = field(default_factory=dict)
     _needs: dict[tuple[bytes, bytes], Need] = field(default_factory=dict)
 
     def on(self, device: Device) -> Estimate:
@@ -52,6 +55,7 @@ class Job:
         trace = self.trace(device)
         lowered = lower_for(trace, device, self.spec.runtime.env)
         need = self.need(lowered)
+        least = self.least(need, device)
         overheads = overheads_for(self.spec, device, trace)
         run = run_on(lowered, need, device, self.spec, overheads)
         method = method_of(self.spec)
@@ -61,7 +65,8 @@ class Job:
             trace=trace,
             lowered=lowered,
             overheads=overheads,
-            ends=ends_of(need, run, method),
+            ends=ends_of(need, run, method, least=least),
+            allocator_limit=allowed_bytes(lowered, device, self.spec),
             method=method,
             elapsed_seconds=time.monotonic() - started,
         )
@@ -73,12 +78,34 @@ class Job:
             self._traces[traits] = self.frontend.trace_job(self.spec, traits=traits)
         return self._traces[traits]
 
+    def least(self, need: Need, device: Device) -> int:
+        """Return the least the job may need: that of the cheapest job the spec may be.
+
+        Where that job cannot be traced, only the weights are certain.
+        """
+        cheapest = frugal_spec(self.spec)
+        if cheapest is None:
+            return need.least
+        job = Job(spec=cheapest, frontend=self.frontend, _traces=self._frugal_traces)
+        try:
+            trace = job.trace(device)
+        except EstimatorError:
+            return min(need.least, parameter_bytes(self.trace(device)))
+        lowered = lower_for(trace, device, cheapest.runtime.env)
+        return min(need.least, self.need(lowered).least)
+
     def need(self, lowered: Lowered) -> Need:
         """Return the need of *lowered*, computed once for equal programs."""
         key = lowered.key
         if key not in self._needs:
             self._needs[key] = need_of(lowered)
         return self._needs[key]
+
+
+def parameter_bytes(trace: Trace) -> int:
+    """Return the bytes of the weights in *trace*."""
+    pairs = zip(trace.sizes, trace.roles, strict=True)
+    return sum(size for size, role in pairs if role == Role.PARAMETER)
 
 
 def overheads_for(spec: JobSpec, device: Device, trace: Trace) -> Overheads:
@@ -133,9 +160,9 @@ def method_of(spec: JobSpec) -> Method:
     return Method.FORMULA if spec.training.compile.enabled else Method.TRACE
 
 
-def ends_of(need: Need, run: Replay, method: Method) -> Ends:
-    """Return the interval around the need and the run."""
-    least = bounded(need.least, method, Bound.LEAST)
+def ends_of(need: Need, run: Replay, method: Method, *, least: int) -> Ends:
+    """Return the interval around the need and the run; *least* may be another job's need."""
+    least = bounded(least, method, Bound.LEAST)
     reserved = bounded(max(run.reserved, need.enough), method, Bound.MOST_RESERVED)
     return Ends(
         run=run,

@@ -25,6 +25,7 @@ class Record(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        use_attribute_docstrings=True,
     )
 
 

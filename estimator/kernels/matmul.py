@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from estimator.device import Device
 from estimator.notes import Unknown, UnknownCode
 from estimator.trace import Kernel
-from estimator.units import KIB, MIB
+from estimator.units import GIB, KIB, MIB
 
 OPERATORS = frozenset(
     {
@@ -50,6 +50,8 @@ DEFAULT = 2 * 4096 * KIB + 8 * 16 * KIB
 """`:4096:2:16:8`, 8,519,680 bytes."""
 DEFAULT_HOPPER = 8 * 4096 * KIB
 """32 MiB from compute capability 9.0 on."""
+MAX_WORKSPACE = 1 * GIB
+"""More than this in a setting is a mistake, not a workspace."""
 LT_DEFAULT = 1 * MIB
 """`CUBLASLT_WORKSPACE_SIZE` is in KiB and defaults to 1,024 (pytorch/pytorch#73328)."""
 LT_UNIFIED_SINCE = (2, 9)
@@ -74,10 +76,8 @@ def workspace_bytes(device: Device, environment: Mapping[str, str]) -> int:
     setting = environment.get("CUBLAS_WORKSPACE_CONFIG")
     if setting is None:
         return default
-    pairs = re.findall(r":([0-9]+):([0-9]+)", setting)
-    if not pairs:
-        return default
-    return sum(int(size) * int(count) * KIB for size, count in pairs)
+    asked = _asked_bytes(setting)
+    return default if asked is None else asked
 
 
 def lt_workspace_bytes(version: tuple[int, int], environment: Mapping[str, str]) -> int:
@@ -89,20 +89,27 @@ def lt_workspace_bytes(version: tuple[int, int], environment: Mapping[str, str])
     if unified == "1" or (unified is None and version >= LT_UNIFIED_SINCE):
         return 0
     text = environment.get("CUBLASLT_WORKSPACE_SIZE", "")
-    if text.isascii() and text.isdigit():
-        return int(text) * KIB
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return min(int(text) * KIB, MAX_WORKSPACE)
     return LT_DEFAULT
 
 
 def unknowns_of(environment: Mapping[str, str]) -> tuple[Unknown, ...]:
     """Return what of the job's settings PyTorch itself would not understand."""
     setting = environment.get("CUBLAS_WORKSPACE_CONFIG")
-    if setting is None or re.search(r":[0-9]+:[0-9]+", setting):
+    if setting is None or _asked_bytes(setting) is not None:
         return ()
     return (
         Unknown(
             code=UnknownCode.KERNEL,
             path="runtime.env.CUBLAS_WORKSPACE_CONFIG",
-            reason=f"'{setting}' has no :SIZE:COUNT; PyTorch takes its default",
+            reason=f"'{setting:.60}' is no :SIZE:COUNT in KiB up to 1 GiB; the default is charged",
         ),
     )
+
+
+def _asked_bytes(setting: str) -> int | None:
+    """Return what `:SIZE:COUNT…` (KiB) asks for, or None if it is not that or is absurd."""
+    pairs = re.findall(r":([0-9]{1,9}):([0-9]{1,9})(?![0-9])", setting)
+    asked = sum(int(size) * int(count) * KIB for size, count in pairs)
+    return asked if pairs and asked <= MAX_WORKSPACE else None

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from estimator.errors import Problem, SpecError
 from estimator.spec.model import Adapter, Input, Model, Quantization
-from estimator.spec.problems import problems_of
+from estimator.spec.problems import path_text, problems_of
 from estimator.spec.training import Parallelism, Runtime, Training
 from estimator.spec.vocabulary import Framework, JobPhase, Objective, Part, Word
 
@@ -93,24 +94,43 @@ def parse_spec(document: object) -> JobSpec:
     """
     if not isinstance(document, Mapping):
         raise SpecError([Problem(path="", message="a JobSpec is a mapping of keys to values")])
-    _check_size(document)
+    _check_values(document)
     try:
         return JobSpec.model_validate(document)
     except ValidationError as error:
         raise SpecError(problems_of(error)) from error
 
 
-def _check_size(document: object) -> None:
-    """Refuse documents that nest or repeat without end before anything walks them again."""
-    stack: list[tuple[object, int]] = [(document, 0)]
+def _check_values(document: object) -> None:
+    """Refuse what nests or repeats without end, and values that JSON does not have.
+
+    Raises:
+        SpecError: naming the first such value.
+    """
+    stack: list[tuple[object, tuple[str | int, ...]]] = [(document, ())]
     seen = 0
     while stack:
-        value, depth = stack.pop()
+        value, path = stack.pop()
         seen += 1
-        if depth > MAX_DEPTH or seen > MAX_VALUES:
+        if len(path) > MAX_DEPTH or seen > MAX_VALUES:
             message = f"nested deeper than {MAX_DEPTH} or longer than {MAX_VALUES} values"
             raise SpecError([Problem(path="", message=message)])
         if isinstance(value, Mapping):
-            stack.extend((item, depth + 1) for item in value.values())
+            if not all(isinstance(key, str) for key in value):
+                raise SpecError([Problem(path=path_text(path), message="a key is not a text")])
+            stack.extend((item, (*path, key)) for key, item in value.items())
         elif isinstance(value, list | tuple):
-            stack.extend((item, depth + 1) for item in value)
+            stack.extend((item, (*path, index)) for index, item in enumerate(value))
+        elif not _is_plain(value):
+            message = "not a text, a flag, or a finite number of at most 64 bits"
+            raise SpecError([Problem(path=path_text(path), message=message)])
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, int):
+        return abs(value) < 1 << 63
+    return (
+        value is None
+        or isinstance(value, str)
+        or (isinstance(value, float) and math.isfinite(value))
+    )

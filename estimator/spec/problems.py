@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from estimator.errors import Problem
 
@@ -36,7 +37,11 @@ def _problem(item: Any) -> Problem:
         case "missing":
             return Problem(path=path, message="missing; it is required")
         case "extra_forbidden":
-            return Problem(path=path, message=f"unknown key (value {seen})")
+            key = str(item["loc"][-1])
+            meant = f"; did you mean '{to_camel(key)}'?" if "_" in key else ""
+            return Problem(path=path, message=f"unknown key (value {seen}){meant}")
+        case "model_type" | "dict_type":
+            return Problem(path=path, message=f"{seen} is not a mapping of keys to values")
         case "enum" | "literal_error":
             return Problem(path=path, message=f"{seen} is not one of {context['expected']}")
         case "value_error":

@@ -12,7 +12,9 @@ from pydantic.alias_generators import to_camel
 class Part(BaseModel):
     """Base of every part of a JobSpec: frozen, camelCase, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, use_attribute_docstrings=True
+    )
 
 
 Count = Annotated[int, Field(strict=True, ge=1, le=1 << 20)]

@@ -27,6 +27,12 @@ def test_many_documents_are_read_in_order() -> None:
         ("a: 1\n---\nb: 2\n", "2 documents, one is accepted"),
         ("x" * (MAX_BYTES + 1), f"longer than {MAX_BYTES} bytes"),
         ("[" * 5000, "not YAML or JSON"),
+        ('a: !!int ""', "not YAML or JSON"),
+        ('a: !!float ""', "not YAML or JSON"),
+        ("a: !!bool foo", "not YAML or JSON"),
+        ("a: !!timestamp x", "not YAML or JSON"),
+        ("a: 1" + ":1" * 300 + ".5", "not YAML or JSON"),
+        ("a: " + "9" * 5000, "not YAML or JSON"),
     ],
 )
 def test_what_expands_or_runs_or_is_broken_is_refused(text: str, message: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from estimator.errors import SpecError
-from estimator.spec import CheckpointMode, parse_spec
+from estimator.spec import CheckpointMode, JobSpec, parse_spec
 
 
 def minimal(**changes: Any) -> dict[str, Any]:
@@ -127,3 +127,37 @@ def test_a_document_that_nests_without_end_is_refused() -> None:
 def test_a_document_that_is_no_mapping_is_refused(document: object) -> None:
     """A list or a word is not a JobSpec."""
     assert problems(document) == ["a JobSpec is a mapping of keys to values"]
+
+
+@pytest.mark.parametrize("value", [1 << 63, float("nan"), float("inf"), b"x", {1: "x"}])
+def test_values_that_json_does_not_have_are_refused(value: object) -> None:
+    """Numbers over 64 bits, not-a-number, bytes and keys that are no text are named."""
+    config = {"hidden_size": value}
+
+    (problem,) = problems(minimal(model={"source": "layers", "name": "odd", "config": config}))
+
+    assert problem.startswith("model.config.hidden_size: ")
+
+
+def test_a_key_in_snake_case_is_told_its_name() -> None:
+    """People who write Python names are told the contract's."""
+    assert problems(minimal(input={"batchSize": 1, "sequence_length": 8})) == [
+        "input.sequence_length: unknown key (value 8); did you mean 'sequenceLength'?"
+    ]
+
+
+def test_a_word_in_place_of_a_mapping_says_so() -> None:
+    """`optimizer: sgd` is a mapping without its key."""
+    assert problems(minimal(training={"optimizer": "sgd"})) == [
+        "training.optimizer: 'sgd' is not a mapping of keys to values"
+    ]
+
+
+def test_the_schema_explains_the_fields() -> None:
+    """Field docstrings are in the JSON Schema for editors to show."""
+    schema = JobSpec.model_json_schema(by_alias=True)
+
+    assert (
+        "Micro-batch of one rank"
+        in schema["$defs"]["Input"]["properties"]["batchSize"]["description"]
+    )

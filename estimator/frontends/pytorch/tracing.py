@@ -130,6 +130,8 @@ def _build(spec: JobSpec, notebook: Notebook) -> Built:
         raise
     except RecursionError as error:
         raise _unbuildable("the model nests too deep") from error
+    except MemoryError:
+        raise  # the worker's own limit: another kind of answer
     except Exception as error:
         raise _unbuildable(short(error)) from error
 

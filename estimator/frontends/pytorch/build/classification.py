@@ -1,6 +1,6 @@
 """Batches and loss of an image classifier, whichever zoo it comes from.
 
-    JobSpec, model -> Built
+JobSpec, model -> Built
 """
 
 from __future__ import annotations

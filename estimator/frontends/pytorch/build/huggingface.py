@@ -51,8 +51,18 @@ SCANS = frozenset(
 """Model types whose recurrences run in kernels outside torch where those are installed."""
 
 DROPPED = frozenset(
-    "auto_map torch_dtype dtype transformers_version quantization_config attn_implementation "
-    "_attn_implementation _name_or_path architectures model_type".split()
+    [
+        "auto_map",
+        "torch_dtype",
+        "dtype",
+        "transformers_version",
+        "quantization_config",
+        "attn_implementation",
+        "_attn_implementation",
+        "_name_or_path",
+        "architectures",
+        "model_type",
+    ]
 )
 """Keys of a Hub config.json that are not handed to the configuration class."""
 
@@ -62,7 +72,7 @@ def build_huggingface(spec: JobSpec, notebook: Notebook) -> Built:
 
     Raises:
         SpecError: if numbers of the configuration are out of bounds.
-        UnsupportedJobError: for unknown names, tasks without a head, configurations that do not build.
+        UnsupportedJobError: for unknown names, tasks without a head, broken configurations.
     """
     config_json, task = _configuration(spec, notebook)
     check_config(config_json)
@@ -158,7 +168,11 @@ def _config(spec: JobSpec, config_json: Mapping[str, Any]) -> Any:
 
 
 def _model(
-    spec: JobSpec, config: Any, config_json: Mapping[str, Any], task: Task | None, notebook: Notebook
+    spec: JobSpec,
+    config: Any,
+    config_json: Mapping[str, Any],
+    task: Task | None,
+    notebook: Notebook,
 ) -> tuple[Any, Task]:
     """Return the model with the head of the task, and the task."""
     attention = _attention(spec, notebook)

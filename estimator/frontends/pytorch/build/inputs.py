@@ -59,7 +59,7 @@ def make_inputs(spec: JobSpec, model: Any, task: Task, notebook: Notebook) -> In
     ):
         makers.append(_decoder(reader))
     if spec.phase is JobPhase.TRAIN and "return_loss" in parameters:
-        makers.append(lambda shapes: {"return_loss": True})
+        makers.append(lambda _: {"return_loss": True})
 
     def make(shapes: Shapes) -> Batch:
         batch: Batch = {}
@@ -191,9 +191,7 @@ def _spectrogram(reader: _Reader) -> Maker:
     for name in FRAMES_FIRST:
         if isinstance(getattr(reader.config, name, None), int):
             size = (frames, getattr(reader.config, name))
-    return lambda shapes: {
-        "input_features": stand_in(shapes.batch_size, *size, dtype=reader.dtype)
-    }
+    return lambda shapes: {"input_features": stand_in(shapes.batch_size, *size, dtype=reader.dtype)}
 
 
 def _sound(reader: _Reader) -> Maker:

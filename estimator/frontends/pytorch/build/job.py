@@ -1,6 +1,6 @@
 """A job that can be run on stand-ins: its model, its batches, its loss.
 
-    JobSpec -> Built
+JobSpec -> Built
 """
 
 from __future__ import annotations

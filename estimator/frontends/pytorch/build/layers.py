@@ -1,6 +1,6 @@
 """A model written as a list of layers in the spec.
 
-    model.config {inputShape, layers} -> Built
+model.config {inputShape, layers} -> Built
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from estimator.errors import Problem, SpecError
 from estimator.frontends.pytorch.build.classification import classifier, require_classification
 from estimator.frontends.pytorch.build.job import Built
 from estimator.frontends.pytorch.notebook import Notebook
-from estimator.spec import JobSpec
+from estimator.spec import JobPhase, JobSpec
 
 MAX_LAYERS = 4096
 MAX_SIZE = 1 << 24
@@ -165,11 +165,12 @@ def _pooling(layer: _Layer) -> nn.Module:
         return module
     kernel = layer.sizes("kernel", 2)
     stride = layer.sizes("stride", 2) if "stride" in layer.entry else None
-    module = POOLS[kind][layer.axes](kernel, stride, layer.sizes("padding", 0, least=0))
-    return module
+    padding = layer.sizes("padding", 0, least=0)
+    pooled: nn.Module = POOLS[kind][layer.axes](kernel, stride, padding)
+    return pooled
 
 
-def _flatten(layer: _Layer) -> nn.Module:
+def _flatten(_: _Layer) -> nn.Module:
     return nn.Flatten()
 
 
@@ -191,7 +192,7 @@ LAYERS: dict[str, Callable[[_Layer], nn.Module]] = {
 """Layer types and what makes them."""
 
 
-def build_layers(spec: JobSpec, notebook: Notebook) -> Built:
+def build_layers(spec: JobSpec, _: Notebook) -> Built:
     """Return the sequence of layers of `model.config`, with a cross-entropy loss on its output.
 
     Raises:
@@ -215,7 +216,7 @@ def build_layers(spec: JobSpec, notebook: Notebook) -> Built:
     for index, entry in enumerate(entries):
         path = f"model.config.layers[{index}]"
         kind = entry.get("type") if isinstance(entry, Mapping) else None
-        if kind not in LAYERS:
+        if not isinstance(kind, str) or kind not in LAYERS:
             message = f"{kind!r:.60} is not one of {', '.join(LAYERS)}"
             problems.append(Problem(path=f"{path}.type", message=message))
             continue
@@ -228,6 +229,9 @@ def build_layers(spec: JobSpec, notebook: Notebook) -> Built:
         problems.extend(layer.problems)
     if problems:
         raise SpecError(problems)
+    if spec.phase is JobPhase.TRAIN and not any(True for m in modules for _ in m.parameters()):
+        message = "no layer has a parameter: there is nothing to train"
+        raise SpecError([Problem(path="model.config.layers", message=message)])
     return classifier(spec, nn.Sequential(*modules), size=shape)
 
 
@@ -240,5 +244,3 @@ def _input_shape(spec: JobSpec, problems: list[Problem]) -> tuple[int, ...]:
         problems.append(Problem(path="model.config.inputShape", message=message))
         return (1,)
     return tuple(shape)
-
-

@@ -1,6 +1,6 @@
 """The loss of a transformers model.
 
-    outputs -> scalar
+outputs -> scalar
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def loss_of(task: Task, notebook: Notebook) -> Callable[[Any, Batch], torch.Tens
     of its embeddings.
     """
 
-    def loss(outputs: Any, batch: Batch) -> torch.Tensor:
+    def loss(outputs: Any, _: Batch) -> torch.Tensor:
         own = getattr(outputs, "loss", None)
         if isinstance(own, torch.Tensor):
             return own

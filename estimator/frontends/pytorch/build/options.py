@@ -1,6 +1,6 @@
 """Check `model.options` against a constructor's signature.
 
-    options, signature -> keyword arguments, or every problem
+options, signature -> keyword arguments, or every problem
 """
 
 from __future__ import annotations
@@ -14,8 +14,19 @@ from estimator.errors import Problem, SpecError, UnsupportedJobError
 from estimator.notes import UnknownCode
 
 FORBIDDEN = frozenset(
-    "weights weights_backbone pretrained pretrained_cfg pretrained_cfg_overlay checkpoint_path "
-    "cache_dir progress norm_layer act_layer block".split()
+    [
+        "weights",
+        "weights_backbone",
+        "pretrained",
+        "pretrained_cfg",
+        "pretrained_cfg_overlay",
+        "checkpoint_path",
+        "cache_dir",
+        "progress",
+        "norm_layer",
+        "act_layer",
+        "block",
+    ]
 )
 """Keywords that load files or take code."""
 

@@ -1,6 +1,6 @@
 """Image classifiers of timm, by name.
 
-    model.name, options -> Built
+model.name, options -> Built
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def build_timm(spec: JobSpec, notebook: Notebook) -> Built:
     default = tuple(model.default_cfg.get("input_size", (3, 224, 224)))
     size = image_size(spec, notebook, default)
 
-    def checkpoint(reentrant: bool | None) -> None:
+    def checkpoint(_: bool | None) -> None:
         model.set_grad_checkpointing(True)
 
     switch = checkpoint if hasattr(model, "set_grad_checkpointing") else None

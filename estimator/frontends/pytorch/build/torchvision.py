@@ -1,6 +1,6 @@
 """Image classifiers of torchvision, by name.
 
-    model.name, options -> Built
+model.name, options -> Built
 """
 
 from __future__ import annotations

@@ -1,0 +1,85 @@
+"""The cheapest job a spec may be: what a rejection may rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from estimator.errors import UnsupportedJobError
+from estimator.frugal import frugal_spec
+from estimator.notes import UnknownCode
+from estimator.pipeline import Job
+from estimator.spec import JobSpec
+from estimator.trace import Trace
+from estimator.traits import Traits
+from tests.estimator.stub import WEIGHTS, StubFrontend, card, spec_of
+
+LONGEST: dict[str, Any] = {"input": {"batchSize": 8, "sequenceLength": 512, "padding": "longest"}}
+
+
+def test_a_spec_that_leaves_nothing_open_is_its_own_cheapest_job() -> None:
+    """Nothing is traced twice where there is no doubt."""
+    assert frugal_spec(spec_of()) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        LONGEST,
+        {"training": {"loss": "fused"}},
+        {"training": {"loss": "chunked"}},
+        {"training": {"kernels": "liger"}},
+    ],
+)
+def test_what_may_need_less_is_as_short_as_it_can_be(changes: dict[str, Any]) -> None:
+    """Padding to the longest, a fused loss and Liger's kernels are judged at one token."""
+    cheapest = frugal_spec(spec_of(**changes))
+
+    assert cheapest is not None
+    assert cheapest.input.sequence_length == 1
+    assert cheapest.input.padding == "fixed"
+
+
+def test_paged_states_may_leave_the_card() -> None:
+    """The cheapest job with a paged optimizer keeps no state on the card."""
+    cheapest = frugal_spec(spec_of(training={"optimizer": {"name": "adamw", "paged": True}}))
+
+    assert cheapest is not None
+    assert cheapest.training.optimizer.name == "sgd"
+    assert not cheapest.training.optimizer.paged
+
+
+class _ByLength(StubFrontend):
+    """Traces a batch of one in place of a sequence of one token; fails if *fails*."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        super().__init__()
+        self.fails = fails
+
+    def trace_job(self, spec: JobSpec, *, traits: Traits) -> Trace:
+        """Return the stub's trace, small for one token."""
+        if spec.input.sequence_length != 1:
+            return super().trace_job(spec, traits=traits)
+        if self.fails:
+            message = "too short"
+            raise UnsupportedJobError(message, code=UnknownCode.INPUT, path="input.sequenceLength")
+        return super().trace_job(spec_of(1), traits=traits)
+
+
+def test_padding_alone_never_rejects_a_job() -> None:
+    """`least` is that of the shortest batch; what is expected stays at the longest."""
+    plain = Job(spec=spec_of(8), frontend=StubFrontend()).on(card())
+    shortest = Job(spec=spec_of(1), frontend=StubFrontend()).on(card())
+
+    padded = Job(spec=spec_of(**LONGEST), frontend=_ByLength()).on(card())
+
+    assert padded.least == shortest.least
+    assert (padded.enough, padded.peak, padded.most) == (plain.enough, plain.peak, plain.most)
+
+
+def test_where_the_cheapest_job_cannot_be_traced_only_the_weights_are_certain() -> None:
+    """A failure of the second trace is no failure of the estimate."""
+    estimate = Job(spec=spec_of(**LONGEST), frontend=_ByLength(fails=True)).on(card())
+
+    assert estimate.least.reserved_bytes <= WEIGHTS
