@@ -44,7 +44,7 @@ e2e: $(READY) ## end-to-end tests on a real control plane (built on the first ru
 	@$(RUN) tests/e2e/controlplane/build.py
 	@$(RUN) -m pytest -m e2e tests/e2e
 
-bench: $(READY) ## measure the figures of docs/accuracy.md and docs/performance.md
+bench: $(READY) ## measure the figures of docs/performance.md
 	@$(RUN) -m tests.bench
 
 soak: $(READY) ## estimate every classification model of torchvision and timm (minutes)

@@ -1,6 +1,6 @@
 """Remember answers, the least recently used forgotten first.
 
-    key -> value, for as long as it is worth
+    key -> value or failure, for as long as it is worth
 
 Not for several threads: it belongs to the event loop.
 """
@@ -13,6 +13,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from estimator.errors import (
+    EstimateTimeoutError,
+    EstimatorError,
+    MemoryLimitError,
+    TraceError,
+)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -65,3 +72,59 @@ class Cache(Generic[K, V]):
         self._kept.move_to_end(key)
         while len(self._kept) > self._entries:
             self._kept.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much is remembered, and failures for how long."""
+
+    entries: int = 2000
+    failure_seconds: float = 600.0
+    timeout_failure_seconds: float = 120.0
+
+    def seconds(self, error: EstimatorError, *, before: float | None = None) -> float | None:
+        """Return how long *error* is remembered: for ever if the spec itself is the reason.
+
+        *before* is how long the last timeout was: each further one counts for twice as long.
+        """
+        if isinstance(error, EstimateTimeoutError):
+            longest = max(self.timeout_failure_seconds, self.failure_seconds)
+            return min(2 * before, longest) if before else self.timeout_failure_seconds
+        if isinstance(error, TraceError | MemoryLimitError):
+            return self.failure_seconds
+        return None
+
+
+class Memory(Generic[K, V]):
+    """A cache of answers, and of failures for as long as their retention says."""
+
+    def __init__(
+        self, retention: Retention, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._retention = retention
+        self._kept: Cache[K, V | EstimatorError] = Cache(entries=retention.entries, clock=clock)
+        self._timeouts: Cache[K, float] = Cache(entries=retention.entries, clock=clock)
+        """For how long the last timeout was remembered: outlives it."""
+
+    def get(self, key: K) -> V | EstimatorError | None:
+        """Return the answer or a failure of the caller's own, or None."""
+        kept = self._kept.get(key)
+        return _again(kept) if isinstance(kept, EstimatorError) else kept
+
+    def put(self, key: K, answer: V) -> None:
+        """Keep *answer*."""
+        self._kept.put(key, answer)
+
+    def fail(self, key: K, error: EstimatorError) -> None:
+        """Keep *error* for its time."""
+        seconds = self._retention.seconds(error, before=self._timeouts.get(key))
+        if seconds is not None and isinstance(error, EstimateTimeoutError):
+            self._timeouts.put(key, seconds)
+        self._kept.put(key, _again(error), seconds=seconds)
+
+
+def _again(error: EstimatorError) -> EstimatorError:
+    """Return a copy of *error* to raise: a kept exception would keep its callers' frames alive."""
+    copy = type(error).__new__(type(error), *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy

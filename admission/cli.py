@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
@@ -63,13 +64,28 @@ def _application(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_about)
     app.command("version")(_version)
     named = next((text for text in arguments if not text.startswith("-")), None)
-    wanted = [named] if named in COMMANDS else [] if named == "version" else list(COMMANDS)
+    is_version = named == "version" or "--version" in arguments[:1]
+    wanted = [named] if named in COMMANDS else [] if is_version else list(COMMANDS)
     for name in wanted:
         app.command(name)(importlib.import_module(COMMANDS[name]).command)
     return app
 
 
-def _about() -> None:
+def _print_version(wanted: bool) -> None:
+    """Print the version and end, if that is *wanted*."""
+    if wanted:
+        _version()
+        raise typer.Exit
+
+
+def _about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
     """GPU-memory admission for Kubernetes: what a training job needs, and whether it fits."""
 
 

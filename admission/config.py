@@ -57,6 +57,7 @@ class Section(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        use_attribute_docstrings=True,
     )
 
 
@@ -130,7 +131,10 @@ class CacheSettings(Section):
     """How long a failure of ours is remembered before the same job is tried again."""
 
     timeout_failure_seconds: float = Field(default=120.0, ge=0)
-    """The same for an estimate that ran out of time: a quieter machine may finish it."""
+    """The same for an estimate that ran out of time: a quieter machine may finish it.
+
+    Doubled each time the same job runs out of time again, up to `failureSeconds`.
+    """
 
 
 class NodeSettings(Section):

@@ -45,6 +45,8 @@ class Cause(StrEnum):
     """It fits if its neighbours on a time-sliced card leave it enough."""
     UNKNOWN_CARD = "unknown-card"
     """It fits on the known cards, and may use one whose memory is not known."""
+    TAINTED_CARD = "tainted-card"
+    """Only a card behind a taint holds it, and its pods may still be given the toleration."""
     FITS = "fits"
 
 
@@ -83,12 +85,29 @@ def class_verdict(node_class: NodeClass, estimate: Estimate | None) -> ClassVerd
     return ClassVerdict(node_class=node_class, verdict=verdict, estimate=estimate, reason=cause)
 
 
-def unit_verdict(classes: Sequence[ClassVerdict]) -> tuple[Verdict, str]:
+def unit_verdict(
+    classes: Sequence[ClassVerdict], *, tainted: Sequence[ClassVerdict] = ()
+) -> tuple[Verdict, str]:
     """Return the verdict over the classes a pod may go to, and its cause in one word.
 
     `oom` needs every class to be known and too small. A class of unknown memory beside one that
-    fits makes the unit `tight`, as a class that is too small does.
+    fits makes the unit `tight`, as a class that is too small does. *tainted* are classes that a
+    toleration would open which the pods may still be given: they are asked only if no other class
+    holds the job, and one that does, or is not known, is no reason to say `oom`.
     """
+    verdict, reason = _reached(classes)
+    if verdict is not Verdict.OOM and classes:
+        return verdict, reason
+    best = best_of(tainted)
+    if best is not None and best.verdict is not Verdict.OOM:
+        return Verdict.TIGHT, Cause.TAINTED_CARD
+    if any(found.verdict is Verdict.UNKNOWN for found in tainted):
+        return Verdict.UNKNOWN, ReasonCode.NO_CLASS
+    return verdict, reason
+
+
+def _reached(classes: Sequence[ClassVerdict]) -> tuple[Verdict, str]:
+    """Return the verdict over the classes a pod may go to as it is."""
     known = [found for found in classes if found.verdict is not Verdict.UNKNOWN]
     best = best_of(known)
     if best is None or (best.verdict is Verdict.OOM and len(known) < len(classes)):

@@ -1,8 +1,9 @@
 """Ask the workers for each estimate once, however many reviews want it.
 
-    spec, devices -> cached, joined or fresh estimates
+    spec, devices, asker -> cached, joined or fresh estimates
 
-A review that gives up leaves its estimate running: the late answer fills the cache.
+Askers (namespaces) get the workers in rotation. A review that gives up leaves its estimate running:
+the late answer fills the cache. What has not begun by then, and nobody else waits for, is dropped.
 Never estimates anything itself, and never blocks the event loop.
 """
 
@@ -10,32 +11,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from admission.cache import Cache, CacheResult
+from admission.cache import CacheResult, Memory, Retention
 from estimator.device import Device
-from estimator.errors import (
-    EstimateTimeoutError,
-    EstimatorError,
-    MemoryLimitError,
-    TraceError,
-)
+from estimator.errors import EstimateTimeoutError, EstimatorError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.workers.api import Estimator
+from estimator.workers.errands import Awaited, Errand, Question
+from estimator.workers.turns import Turns
 
 MAX_RUNNING = 128
-"""Questions waiting for the workers at once. Beyond it a review is late from the start."""
+"""Questions with the workers or waiting for them. Beyond it a review is late from the start."""
+MAX_ASKED = 32
+"""Of them by one asker."""
 
 _log = structlog.get_logger()
 
 T = TypeVar("T", Estimate, Fit)
 Key = tuple[str, Device]
-
 
 _SLOWNESS = (CacheResult.HIT, CacheResult.JOINED, CacheResult.PARTIAL, CacheResult.MISS)
 
@@ -64,23 +62,6 @@ class NoWatcher:
         """Count one estimate by a worker."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """How much is remembered, and failures for how long."""
-
-    entries: int = 2000
-    failure_seconds: float = 600.0
-    timeout_failure_seconds: float = 120.0
-
-    def seconds(self, error: EstimatorError) -> float | None:
-        """Return how long *error* is remembered: for ever if the spec itself is the reason."""
-        if isinstance(error, EstimateTimeoutError):
-            return self.timeout_failure_seconds
-        if isinstance(error, TraceError | MemoryLimitError):
-            return self.failure_seconds
-        return None
-
-
 class EstimatePool:
     """The webhook's estimator: a cache and one question a spec in front of the workers."""
 
@@ -88,174 +69,200 @@ class EstimatePool:
         self,
         workers: Estimator,
         *,
+        max_concurrent: int = MAX_RUNNING,
         retention: Retention | None = None,
         watcher: Watcher | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._watcher: Watcher = watcher or NoWatcher()
-        self._workers = workers
-        kept = retention or Retention()
-        self._estimates: _Answers[Estimate] = _Answers(self._timed_estimate, kept, clock=clock)
-        self._fits: _Answers[Fit] = _Answers(workers.fit, kept, clock=clock)
+        self._turns = Turns(max_concurrent)
         self._clock = clock
+        kept = retention or Retention()
+        self._estimates: _Answers[Estimate] = _Answers(
+            self._timed_estimate, self._turns, Memory(kept, clock=clock), clock=clock
+        )
+        self._fits: _Answers[Fit] = _Answers(
+            self._fit, self._turns, Memory(kept, clock=clock), clock=clock
+        )
+        self._workers = workers
+
+    @property
+    def num_waiting(self) -> int:
+        """Return how many questions wait for a worker."""
+        return self._turns.num_waiting
 
     async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order (see `Estimator`)."""
-        return await self.ask(spec, devices).answers()
+        return await AskingPool(self).estimate(spec, devices)
 
-    def ask(self, spec: JobSpec, devices: Sequence[Device]) -> Question[Estimate]:
+    async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
+        """Return what would fit each device, in order (see `Estimator`)."""
+        return await AskingPool(self).fit(spec, devices)
+
+    def ask(
+        self, spec: JobSpec, devices: Sequence[Device], *, asker: str
+    ) -> tuple[Question[Estimate], CacheResult]:
         """Return what is known of the estimates, whatever is not known being on its way.
 
         Raises:
             EstimateTimeoutError: if too much is on its way already.
         """
-        question = self._estimates.ask(spec, devices)
-        self._watcher.cache_asked(question.result)
-        return question
+        question, result = self._estimates.ask(spec, devices, asker=asker)
+        self._watcher.cache_asked(result)
+        return question, result
 
-    async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
-        """Return what would fit each device, in order (see `Estimator`)."""
-        return await self._fits.ask(spec, devices).answers()
+    def ask_fits(self, spec: JobSpec, devices: Sequence[Device], *, asker: str) -> Question[Fit]:
+        """Return the same of what would fit."""
+        return self._fits.ask(spec, devices, asker=asker)[0]
 
     async def close(self) -> None:
         """Give up everything that is still running."""
         await self._estimates.close()
         await self._fits.close()
 
-    async def _timed_estimate(
-        self, spec: JobSpec, devices: Sequence[Device]
-    ) -> tuple[Estimate, ...]:
-        started = self._clock()
+    async def _timed_estimate(self, errand: Errand[Estimate]) -> tuple[Estimate, ...]:
         try:
-            estimates = await self._workers.estimate(spec, devices)
+            estimates = await self._workers.estimate(errand.spec, errand.devices)
         except EstimatorError as error:
-            self._watcher.estimated(spec, error, seconds=self._clock() - started)
+            self._watcher.estimated(errand.spec, error, seconds=self._clock() - errand.since)
             raise
-        self._watcher.estimated(spec, estimates, seconds=self._clock() - started)
+        self._watcher.estimated(errand.spec, estimates, seconds=self._clock() - errand.since)
         return estimates
+
+    async def _fit(self, errand: Errand[Fit]) -> tuple[Fit, ...]:
+        return await self._workers.fit(errand.spec, errand.devices)
 
 
 class AskingPool:
-    """One review's view of the pool: remembers where its answers came from."""
+    """One review's view of the pool: who asks, and where the answers came from."""
 
-    def __init__(self, pool: EstimatePool) -> None:
+    def __init__(self, pool: EstimatePool, *, asker: str = "") -> None:
         self._pool = pool
+        self._asker = asker
+        self._questions: list[Question[Estimate] | Question[Fit]] = []
+        self._has_left = False
         self.result: CacheResult | None = None
         """The slowest way any of the answers came; None while nothing was asked."""
 
     async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order (see `Estimator`)."""
-        question = self._pool.ask(spec, devices)
-        self.result = max(self.result or question.result, question.result, key=_SLOWNESS.index)
+        self._check()
+        question, result = self._pool.ask(spec, devices, asker=self._asker)
+        self._questions.append(question)
+        self.result = max(self.result or result, result, key=_SLOWNESS.index)
         return await question.answers()
 
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order (see `Estimator`)."""
-        return await self._pool.fit(spec, devices)
+        self._check()
+        question = self._pool.ask_fits(spec, devices, asker=self._asker)
+        self._questions.append(question)
+        return await question.answers()
 
+    def leave(self) -> None:
+        """Wait no longer, the review being answered: what nobody waits for need not begin."""
+        self._has_left = True
+        for question in self._questions:
+            question.leave()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Generic[T]):
-    """What one caller waits for: a value, a failure or a running task for each device."""
-
-    found: tuple[T | EstimatorError | _Running[T], ...]
-    result: CacheResult
-
-    async def answers(self) -> tuple[T, ...]:
-        """Return the answers in order.
-
-        Raises:
-            EstimatorError: the first failure.
-        """
-        return tuple([await _answer(item) for item in self.found])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Running(Generic[T]):
-    """One device's answer on its way: its place among those the task will bring."""
-
-    task: asyncio.Task[tuple[T, ...]]
-    place: int
-
-
-async def _answer(item: T | EstimatorError | _Running[T]) -> T:
-    if isinstance(item, EstimatorError):
-        raise _again(item)
-    if isinstance(item, _Running):
-        # The shield: a caller that is cancelled at its deadline does not end the task.
-        return (await asyncio.shield(item.task))[item.place]
-    return item
+    def _check(self) -> None:
+        if self._has_left:
+            raise EstimateTimeoutError("the review is answered already")
 
 
 class _Answers(Generic[T]):
-    """A cache of answers and the tasks that will fill it."""
+    """What is remembered, and the errands that will add to it."""
 
     def __init__(
         self,
-        source: Callable[[JobSpec, Sequence[Device]], Awaitable[tuple[T, ...]]],
-        retention: Retention,
+        source: Callable[[Errand[T]], Coroutine[Any, Any, tuple[T, ...]]],
+        turns: Turns,
+        memory: Memory[Key, T],
         *,
         clock: Callable[[], float],
     ) -> None:
-        self._source: Callable[[JobSpec, Sequence[Device]], Awaitable[tuple[T, ...]]] = source
-        self._retention = retention
-        self._cache: Cache[Key, T | EstimatorError] = Cache(entries=retention.entries, clock=clock)
-        self._running: dict[Key, _Running[T]] = {}
-        self._tasks: set[asyncio.Task[tuple[T, ...]]] = set()
+        self._source: Callable[[Errand[T]], Coroutine[Any, Any, tuple[T, ...]]] = source
+        self._turns = turns
+        self._memory: Memory[Key, T] = memory
+        self._clock = clock
+        self._running: dict[Key, Awaited[T]] = {}
+        self._errands: set[Errand[T]] = set()
 
-    def ask(self, spec: JobSpec, devices: Sequence[Device]) -> Question[T]:
+    def ask(
+        self, spec: JobSpec, devices: Sequence[Device], *, asker: str
+    ) -> tuple[Question[T], CacheResult]:
         """Return what is known or on its way for each of *devices*, and start what is not."""
         digest = spec.digest()
-        cached = {device: self._cache.get((digest, device)) for device in devices}
-        missing = [device for device, value in cached.items() if value is None]
-        fresh = [device for device in missing if (digest, device) not in self._running]
+        known = {device: self._memory.get((digest, device)) for device in devices}
+        missing = [device for device, value in known.items() if value is None]
+        fresh = [device for device in missing if not self._is_running((digest, device))]
         if fresh:
-            self._start(spec, digest, fresh)
+            self._start(spec, digest, fresh, asker=asker)
         found = [
-            self._running[digest, device] if cached[device] is None else cached[device]
+            self._running[digest, device] if known[device] is None else known[device]
             for device in devices
         ]
-        return Question(
-            found=tuple(item for item in found if item is not None),
-            result=_result(num_devices=len(cached), num_missing=len(missing), num_fresh=len(fresh)),
-        )
+        result = _result(num_devices=len(known), num_missing=len(missing), num_fresh=len(fresh))
+        return Question([item for item in found if item is not None]), result
 
     async def close(self) -> None:
-        """Cancel every task and wait for its end."""
-        tasks = list(self._tasks)
+        """Cancel every errand and wait for its end."""
+        tasks = [errand.task for errand in self._errands]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _start(self, spec: JobSpec, digest: str, devices: Sequence[Device]) -> None:
-        if len(self._tasks) >= MAX_RUNNING:
+    def _is_running(self, key: Key) -> bool:
+        """Return whether the answer at *key* is on its way: what was just dropped is not."""
+        running = self._running.get(key)
+        return running is not None and not running.errand.is_dropped
+
+    def _start(self, spec: JobSpec, digest: str, devices: Sequence[Device], *, asker: str) -> None:
+        num_asked = sum(errand.asker == asker for errand in self._errands)
+        if len(self._errands) >= MAX_RUNNING or num_asked >= MAX_ASKED:
             raise EstimateTimeoutError(
-                f"{MAX_RUNNING} other estimates are waiting",
+                f"{len(self._errands)} other estimates are waiting",
                 hint="submit the job again in a minute, it is reviewed then",
             )
-        task = asyncio.ensure_future(self._source(spec, devices))
-        assert isinstance(task, asyncio.Task)
-        self._tasks.add(task)
+        errand: Errand[T] = Errand(
+            spec=spec,
+            devices=tuple(devices),
+            asker=asker,
+            since=self._clock(),
+        )
+        errand.task = asyncio.create_task(self._run(errand))
+        self._errands.add(errand)
         keys = [(digest, device) for device in devices]
         for place, key in enumerate(keys):
-            self._running[key] = _Running(task=task, place=place)
-        task.add_done_callback(lambda done: self._finish(done, keys))
+            self._running[key] = Awaited(errand=errand, place=place)
+        errand.task.add_done_callback(lambda task: self._finish(errand, keys, task))
 
-    def _finish(self, task: asyncio.Task[tuple[T, ...]], keys: Sequence[Key]) -> None:
+    async def _run(self, errand: Errand[T]) -> tuple[T, ...]:
+        await self._turns.wait(errand.asker)
+        errand.has_begun = True
+        try:
+            return await self._source(errand)
+        finally:
+            self._turns.give_back()
+
+    def _finish(
+        self, errand: Errand[T], keys: Sequence[Key], task: asyncio.Task[tuple[T, ...]]
+    ) -> None:
         """Keep what *task* brought, though nobody may be waiting for it any more."""
-        self._tasks.discard(task)
+        self._errands.discard(errand)
         for key in keys:
-            del self._running[key]
+            running = self._running.get(key)
+            if running is not None and running.errand is errand:
+                del self._running[key]
         if task.cancelled():
             return
         error = task.exception()
         if error is None:
             for key, answer in zip(keys, task.result(), strict=True):
-                self._cache.put(key, answer)
+                self._memory.put(key, answer)
         elif isinstance(error, EstimatorError):
-            seconds = self._retention.seconds(error)
             for key in keys:
-                self._cache.put(key, _again(error), seconds=seconds)
+                self._memory.fail(key, error)
         else:
             _log.error("estimate failed", exc_info=error)
 
@@ -266,10 +273,3 @@ def _result(*, num_devices: int, num_missing: int, num_fresh: int) -> CacheResul
     if not num_fresh:
         return CacheResult.JOINED
     return CacheResult.MISS if num_missing == num_devices else CacheResult.PARTIAL
-
-
-def _again(error: EstimatorError) -> EstimatorError:
-    """Return a copy of *error* to raise: a kept exception would keep its callers' frames alive."""
-    copy = type(error).__new__(type(error), *error.args)
-    copy.__dict__.update(error.__dict__)
-    return copy

@@ -18,23 +18,33 @@ import structlog
 
 from admission.audit import audit_of
 from admission.cache import CacheResult
-from admission.codes import Action, Mode, Verdict
+from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.config import PolicySettings
-from admission.decision import Change, Policy
+from admission.decision import Change, Policy, action_of
 from admission.errors import RequestError
 from admission.estimates import AskingPool, EstimatePool
 from admission.inventory import mode_label
 from admission.judge.conclusion import conclude
-from admission.judge.judging import judge
+from admission.judge.judging import Views, judge_views
 from admission.metrics import FAULT
+from admission.reader import SMALL_BODY, ReviewReader, is_small
 from admission.response import Answer, allowed, denied, errored
-from admission.review import JUDGED, Operation, Review, deadline_seconds, parse_review, uid_of
+from admission.review import (
+    JUDGED,
+    Operation,
+    Review,
+    deadline_seconds,
+    parse_document,
+    parse_review,
+    uid_of,
+)
 from admission.values import Json, Judgement, NodeClass, Workload
 from admission.workloads import read_workload
 
 GRACE_SECONDS = 0.25
 """A judgement that overruns its deadline by more than this is given up."""
-FAULT_WARNING = "vramgate could not check this job, on its own account; it was let through"
+FAULT_WARNING = "this job could not be checked, which is our fault; it was let through"
+UNREAD = "this job could not be read in time; it was let through"
 
 _log = structlog.get_logger()
 
@@ -72,10 +82,10 @@ class _Asked:
     """One judgement being made: what every step of it needs."""
 
     review: Review
-    policy: Policy
     estimator: AskingPool
     started: float
     ends: float
+    is_small: bool
 
 
 class Handler:
@@ -89,7 +99,9 @@ class Handler:
         pool: EstimatePool,
         metrics: Counting,
         clock: Callable[[], float] = time.monotonic,
+        reader: ReviewReader | None = None,
     ) -> None:
+        self._reader = reader or ReviewReader()
         self._policy = policy
         self._cluster = cluster
         self._pool = pool
@@ -99,58 +111,78 @@ class Handler:
     async def answer(self, body: bytes, *, content_type: str, timeout_text: str | None) -> Answer:
         """Return the answer to one review; never raises."""
         started = self._clock()
+        if len(body) <= SMALL_BODY:
+            review = _parsed(body, content_type)
+        else:
+            review = await asyncio.to_thread(_parsed, body, content_type)
+        if isinstance(review, Answer):
+            return review
+        asked = _Asked(
+            review=review,
+            estimator=AskingPool(self._pool, asker=review.namespace),
+            started=started,
+            ends=started + deadline_seconds(timeout_text),
+            is_small=is_small(body),
+        )
         try:
-            review = parse_review(body, content_type=content_type)
-        except RequestError as error:
-            return _refused(error, uid=uid_of(body))
-        try:
-            if review.operation not in JUDGED:
-                return allowed(review.uid)
-            return await self._reviewed(review, timeout_text=timeout_text, started=started)
+            return await self._reviewed(asked)
         except RequestError as error:
             return _refused(error, uid=review.uid)
         except Exception:
             return self._fault(review, started=started)
+        finally:
+            asked.estimator.leave()
 
-    async def _reviewed(
-        self, review: Review, *, timeout_text: str | None, started: float
-    ) -> Answer:
-        asked = _Asked(
-            review=review,
-            policy=self._policy_of(review),
-            estimator=AskingPool(self._pool),
-            started=started,
-            ends=started + deadline_seconds(timeout_text),
-        )
-        workload = _workload(review, review.object)
-        async with asyncio.timeout(asked.ends - self._clock() + GRACE_SECONDS):
-            judgement = await self._judged(asked, workload)
+    async def _reviewed(self, asked: _Asked) -> Answer:
+        review = asked.review
+        if review.operation not in JUDGED:
+            return allowed(review.uid)
+        judgement = await self._judged(asked)
         self._count(asked, judgement)
         return _answer(review, judgement)
 
-    async def _judged(self, asked: _Asked, workload: Workload) -> Judgement:
+    async def _judged(self, asked: _Asked) -> Judgement:
         """Return the judgement; before an update is denied, that of what is stored counts too."""
-        judgement = await self._judge(asked, workload)
+        read = await self._read(asked, asked.review.object)
+        if read is None:
+            return _unread(asked.review, self._policy_of(asked.review))
+        judgement = await self._judge(asked, *read)
         if judgement.action is not Action.DENY or asked.review.operation is Operation.CREATE:
             return judgement
+        workload, policy = judgement.workload, self._policy_of(asked.review)
         change = await self._change(asked, workload)
-        return conclude(workload, judgement.units, policy=asked.policy, change=change)
+        return conclude(workload, judgement.units, policy=policy, change=change)
 
-    async def _judge(self, asked: _Asked, workload: Workload) -> Judgement:
-        return await judge(
-            workload,
+    async def _read(self, asked: _Asked, obj: Json) -> tuple[Workload, Views] | None:
+        """Return *obj* as it was understood, None if not in time."""
+        return await self._reader.read(
+            asked.review,
+            obj,
             classes=self._cluster.classes,
-            estimator=asked.estimator,
-            policy=asked.policy,
-            deadline_seconds=max(0.0, asked.ends - self._clock()),
+            seconds=asked.ends - self._clock(),
+            is_small=asked.is_small,
         )
+
+    async def _judge(self, asked: _Asked, workload: Workload, views: Views) -> Judgement:
+        seconds = max(0.0, asked.ends - self._clock())
+        async with asyncio.timeout(seconds + GRACE_SECONDS):
+            return await judge_views(
+                workload,
+                views,
+                estimator=asked.estimator,
+                policy=self._policy_of(asked.review),
+                deadline_seconds=seconds,
+            )
 
     async def _change(self, asked: _Asked, workload: Workload) -> Change:
         """Return what an update changes. What is stored and cannot be judged in time was `oom`."""
         stored = asked.review.old_object
         if stored is None:
             return Change(operation=Operation.UPDATE)
-        before = _workload(asked.review, stored)
+        read = await self._read(asked, stored)
+        if read is None:
+            return Change(operation=Operation.UPDATE, was_oom=True)
+        before, views = read
         resumes = (
             is_suspended(stored)
             and not is_suspended(asked.review.object)
@@ -158,7 +190,7 @@ class Handler:
         )
         if resumes:
             return Change(operation=Operation.UPDATE, resumes=True)
-        was = await self._judge(asked, before)
+        was = await self._judge(asked, before, views)
         was_oom = was.verdict is Verdict.OOM or was.cache == "late"
         return Change(operation=Operation.UPDATE, was_oom=was_oom)
 
@@ -252,12 +284,40 @@ def cache_label(judgement: Judgement, result: CacheResult | None) -> str:
 
 
 def _unknown_codes(judgement: Judgement) -> tuple[str, ...]:
+    if judgement.verdict is Verdict.UNKNOWN and not judgement.units:
+        return (judgement.reason,)
     units = (unit for unit in judgement.units if unit.verdict is Verdict.UNKNOWN)
     return tuple(dict.fromkeys(str(unit.reason) for unit in units))
 
 
-def _workload(review: Review, obj: Json) -> Workload:
-    return read_workload(obj, api_version=review.api_version, kind=review.kind)
+def _parsed(body: bytes, content_type: str) -> Review | Answer:
+    """Return the review in *body*, or what a body that is none is answered."""
+    document: object = None
+    try:
+        document = parse_document(body, content_type=content_type)
+        return parse_review(document)
+    except RequestError as error:
+        return _refused(error, uid=uid_of(document))
+
+
+def _unread(review: Review, policy: Policy) -> Judgement:
+    """Return the judgement of what could not be read in time: late, whatever is in it."""
+    # No such version has a reader: of the object its metadata alone is read.
+    outline = {"apiVersion": "", "kind": review.kind, "metadata": review.object.get("metadata")}
+    workload = read_workload(outline, api_version="unread")
+    action = action_of(Verdict.UNKNOWN, workload, policy=policy, change=Change(), is_late=True)
+    return Judgement(
+        workload=workload,
+        verdict=Verdict.UNKNOWN,
+        action=action,
+        mode=policy.mode,
+        units=(),
+        reason=ReasonCode.LATE,
+        message=UNREAD,
+        hints=(),
+        warnings=(UNREAD,) if action is Action.WARN else (),
+        cache="late",
+    )
 
 
 def _containers(workload: Workload) -> tuple[Json, ...]:

@@ -131,7 +131,8 @@ class Inventory:
 
 def mode_label(metadata: Json) -> Mode | None:
     """Return the mode that an object's label asks for; a value that is no mode asks for none."""
-    value = (metadata.get("labels") or {}).get(MODE_LABEL)
+    labels = metadata.get("labels")
+    value = labels.get(MODE_LABEL) if isinstance(labels, Mapping) else None
     try:
         return Mode(value) if isinstance(value, str) else None
     except ValueError:

@@ -56,8 +56,9 @@ def configure_logs(level: LogLevel, *, form: LogFormat, stream: TextIO | None = 
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    # Libraries are chatty at info: only what may need a person is kept.
+    # Libraries are chatty at info: only what may need a person is kept. The estimator is ours.
     root.setLevel(max(_LEVELS[level], logging.WARNING))
+    logging.getLogger("estimator").setLevel(_LEVELS[level])
 
 
 def _last_processors(form: LogFormat) -> list[Any]:

@@ -23,6 +23,10 @@ from estimator.errors import SpecError
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_DEPTH = 40
+MAX_NESTED = 200
+MAX_REPEATED = 200_000
+"""Values that YAML aliases may repeat in one document: they can make a short text endless."""
+JOBSPEC_KIND = "JobSpec"
 
 _PODLESS_WORKLOADS = frozenset({"TrainJob", "Workspace"})
 """Workloads whose pods are described by another object."""
@@ -148,31 +152,87 @@ def _objects(source: str, content: str, problems: list[str]) -> list[Manifest]:
     """Return the objects in *content*, lists opened."""
     found: list[Manifest] = []
     try:
-        for number, document in enumerate(read_documents(content, path=source), start=1):
+        documents = read_documents(content, path=source, aliases=True)
+        for number, document in enumerate(documents, start=1):
             if document is None:
                 continue
-            if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
-                problems.append(f"{source}: document {number} is no Kubernetes object (no kind)")
-                continue
-            found += (Manifest(source=source, body=body) for body in _opened(document))
+            try:
+                found += (Manifest(source=source, body=body) for body in _document(document))
+            except ManifestError as error:
+                problems.append(f"{source}: document {number} {error.message}")
     except SpecError as error:
         problems.append(f"{error.message}; templates must be rendered first")
     return found
 
 
-def _opened(document: Json) -> Iterator[Json]:
+def _document(document: object) -> tuple[Json, ...]:
+    """Return the objects in one document.
+
+    Raises:
+        ManifestError: a predicate that completes `document 1 …`, if it holds anything else.
+    """
+    if not _is_bounded(document):
+        raise ManifestError("repeats itself too often: its YAML aliases expand too far")
+    if is_job_spec(document):
+        raise ManifestError("is a JobSpec: use `vramgate estimate`")
+    if not isinstance(document, Mapping) or not isinstance(document.get("kind"), str):
+        raise ManifestError("is no Kubernetes object (no kind)")
+    return tuple(_opened(document, ""))
+
+
+def is_job_spec(document: object) -> bool:
+    """Return whether *document* is a JobSpec, which may leave out its kind."""
+    if not isinstance(document, Mapping):
+        return False
+    kind = document.get("kind")
+    return kind == JOBSPEC_KIND or (kind is None and {"framework", "model"} <= document.keys())
+
+
+def is_manifest(document: object) -> bool:
+    """Return whether *document* is a Kubernetes object."""
+    if not isinstance(document, Mapping) or is_job_spec(document):
+        return False
+    return isinstance(document.get("kind"), str) and "apiVersion" in document
+
+
+def _is_bounded(document: object) -> bool:
+    """Return whether what YAML aliases repeat in *document* can be walked like any other text.
+
+    Without an alias no list or mapping is met twice, and the length of the file is bound enough.
+    """
+    met: set[int] = set()
+    repeated = 0
+    waiting: list[tuple[object, int, bool]] = [(document, 0, False)]
+    while waiting:
+        value, depth, is_again = waiting.pop()
+        if not isinstance(value, Mapping | list):
+            continue
+        is_again = is_again or id(value) in met
+        met.add(id(value))
+        repeated += len(value) if is_again else 0
+        if repeated > MAX_REPEATED or depth > MAX_NESTED:
+            return False
+        waiting += [(child, depth + 1, is_again) for child in _children([value])]
+    return True
+
+
+def _opened(document: Json, path: str) -> Iterator[Json]:
     """Yield *document*, or the items of a list; items of a typed list get their kind from it."""
     kind, items = document["kind"], document.get("items")
-    if not kind.endswith("List") or not isinstance(items, list):
+    is_list = kind.endswith("List") and ("items" in document or kind == "List")
+    if not is_list:
         yield document
         return
+    if not isinstance(items, list | None):
+        raise ManifestError(f"is a {kind}, and its {path}items are no list")
     implied = kind.removesuffix("List")
     inherited = {"apiVersion": document.get("apiVersion"), "kind": implied} if implied else {}
-    for item in items:
-        if isinstance(item, Mapping):
-            body = {**inherited, **item}
-            if isinstance(body.get("kind"), str):
-                yield from _opened(body)
+    for index, item in enumerate(items or ()):
+        where = f"{path}items[{index}]"
+        body = {**inherited, **item} if isinstance(item, Mapping) else {}
+        if not isinstance(body.get("kind"), str):
+            raise ManifestError(f"is a {kind}, and its {where} is no Kubernetes object (no kind)")
+        yield from _opened(body, f"{where}.")
 
 
 def _runs_pods(body: Json) -> bool:

@@ -15,6 +15,8 @@ import orjson
 
 from admission.review import API_VERSION
 
+PREFIX = "vramgate: "
+"""In front of each warning: kubectl does not say whose it is. (Of a denial it does.)"""
 MAX_WARNING_BYTES = 256
 MAX_WARNINGS_BYTES = 4096
 """The API server drops all warnings of a response beyond this."""
@@ -69,6 +71,8 @@ def errored(message: str, *, code: int = 400, uid: str = "") -> Answer:
 def clean_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     """Return *warnings* as the API server will pass them on: lines, each once, within its limits.
 
+    Each says whose it is.
+
     A warning with a control character or a newline is dropped silently by the API server, and all
     of them are when they are longer than 4,096 bytes together. Whatever is left out is at the end.
     """
@@ -76,8 +80,8 @@ def clean_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     kept: dict[str, None] = {}
     room = MAX_WARNINGS_BYTES
     for line in lines:
-        short = _shortened(line)
-        if not short or short in kept:
+        short = _shortened(PREFIX + line)
+        if not line or short in kept:
             continue
         room -= len(short.encode())
         if room < 0:

@@ -1,6 +1,6 @@
 """Read what the API server asks.
 
-    bytes, content type -> Review
+    bytes, content type -> JSON -> Review
 
 Pure. Anything that is not an AdmissionReview we can answer is a `RequestError` (HTTP 400).
 """
@@ -65,8 +65,8 @@ class Review:
     user: str = ""
 
 
-def parse_review(body: bytes, *, content_type: str) -> Review:
-    """Return the review in *body*.
+def parse_document(body: bytes, *, content_type: str) -> object:
+    """Return the JSON in *body*.
 
     Raises:
         RequestError: saying what was sent and what is accepted.
@@ -74,22 +74,31 @@ def parse_review(body: bytes, *, content_type: str) -> Review:
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type != CONTENT_TYPE:
         raise RequestError(f"content type {content_type[:100]!r} is not {CONTENT_TYPE}")
-    document = _mapping(_parse_json(body), "the body")
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestError(f"the body is not JSON: {error}"[:300]) from error
+
+
+def parse_review(body: object) -> Review:
+    """Return the review in the JSON *body*.
+
+    Raises:
+        RequestError: saying what was sent and what is accepted.
+    """
+    document = _mapping(body, "the body")
+    _check_nesting(document)
     version, kind = document.get("apiVersion"), document.get("kind")
     if version != API_VERSION or kind != "AdmissionReview":
         seen = f"{str(kind)[:60]} of {str(version)[:60]}"
         raise RequestError(f"{seen} is not accepted; accepted: AdmissionReview of {API_VERSION}")
-    _check_nesting(document)
     return _review(_mapping(document.get("request"), "request"))
 
 
-def uid_of(body: bytes) -> str:
-    """Return the uid in a body that cannot be answered as a review, or an empty text."""
-    try:
-        uid = orjson.loads(body)["request"]["uid"]
-    except (orjson.JSONDecodeError, KeyError, TypeError, IndexError):
-        return ""
-    return uid if isinstance(uid, str) else ""
+def uid_of(body: object) -> str:
+    """Return the uid in JSON that cannot be answered as a review, or an empty text."""
+    request = body.get("request") if isinstance(body, Mapping) else None
+    return _text(request, "uid") if isinstance(request, Mapping) else ""
 
 
 def _review(request: Json) -> Review:
@@ -115,13 +124,6 @@ def _review(request: Json) -> Review:
         dry_run=request.get("dryRun") is True,
         user=_text(user, "username"),
     )
-
-
-def _parse_json(body: bytes) -> object:
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestError(f"the body is not JSON: {error}"[:300]) from error
 
 
 def _operation(value: object) -> Operation:

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -34,7 +34,7 @@ EXAMPLES = Path(__file__).resolve().parent / "examples"
 NODES = EXAMPLES / "nodes.yaml"
 READY_SECONDS = 120
 LATE_TRIES = 10
-IDLE_TEMPLATE = 'vramgate_estimator_workers{state="idle-template"} 1.0'
+WORKERS = "vramgate_estimator_workers"
 VERDICT_STYLES = {"fits": "green", "tight": "yellow", "oom": "red", "unknown": "magenta"}
 
 Popen = subprocess.Popen[bytes]
@@ -127,21 +127,33 @@ async def wait_until_ready(session: aiohttp.ClientSession, process: Popen, log: 
     """Wait for `/readyz` and for the estimator's template.
 
     Raises:
-        SystemExit: if the webhook ends or is not ready in time.
+        SystemExit: if the webhook or its template ends, or neither is ready in time.
     """
     deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
+    while time.monotonic() < deadline:
+        if (status := process.poll()) is not None:
+            raise SystemExit(f"the webhook ended with status {status}:\n{tail(log)}")
         with contextlib.suppress(aiohttp.ClientConnectionError):
             async with session.get("/readyz") as ready, session.get("/metrics") as metrics:
-                if ready.status == HTTPStatus.OK and IDLE_TEMPLATE in await metrics.text():
-                    return
+                series = await metrics.text()
+            if num_workers(series, "dead"):
+                raise SystemExit(f"the webhook's PyTorch template ended:\n{tail(log)}")
+            if ready.status == HTTPStatus.OK and num_workers(series, "idle-template"):
+                return
         await asyncio.sleep(0.05)
-    raise SystemExit(f"the webhook did not become ready:\n{tail(log)}")
+    raise SystemExit(f"the webhook was not ready within {READY_SECONDS} s:\n{tail(log)}")
+
+
+def num_workers(series: str, state: str) -> float:
+    """Return how many estimator processes the text of `/metrics` has in *state*."""
+    name = f'{WORKERS}{{state="{state}"}} '
+    found = (line for line in series.splitlines() if line.startswith(name))
+    return sum(float(line.removeprefix(name)) for line in found)
 
 
 def tail(log: Path) -> str:
     """Return the end of *log*."""
-    return log.read_text()[-2000:]
+    return log.read_text(errors="replace")[-2000:]
 
 
 async def ask(session: aiohttp.ClientSession, obj: Mapping[str, Any]) -> Answer:
@@ -183,6 +195,12 @@ def row_of(answer: Answer) -> list[str]:
     ]
 
 
+def warned_lines(answers: Iterable[Answer]) -> list[str]:
+    """Return the first warning of each job that was let through with warnings."""
+    warned = (answer for answer in answers if answer.allowed and answer.warnings)
+    return [f"{answer.name}: {answer.warnings[0]}" for answer in warned]
+
+
 async def show(settings: Path, bundle: Path, port: int, log: Path) -> int:
     """Run the webhook, send it every example, print the table and one rejection."""
     context = ssl.create_default_context(cafile=str(bundle))
@@ -202,11 +220,15 @@ async def show(settings: Path, bundle: Path, port: int, log: Path) -> int:
                     answers.append(await ask(session, obj))
                 console.print(f"  reviewed {name} in {time.monotonic() - began:.1f} s")
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("job", "found", "least / enough / peak GiB", "best card", "verdict", "answer"):
+    table.add_column("job", no_wrap=True)
+    for heading in ("found", "least / enough / peak GiB", "best card", "verdict", "answer"):
         table.add_column(heading, overflow="fold")
     for answer in answers:
         table.add_row(*row_of(answer))
     console.print(table)
+    console.print()
+    for line in warned_lines(answers):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     denied = [answer for answer in answers if not answer.allowed]
     for answer in denied[:1]:
         console.print(f"\n[bold]{answer.name}[/bold] is denied; the person who applied it reads:\n")

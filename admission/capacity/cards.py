@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from admission.values import Json
 from admission.workloads.fields import mapping
-from estimator.catalog import device_for_product, recognise, resolve_device
+from estimator.catalog import device_for_product, product_label, recognise, resolve_device
 from estimator.device import ComputeCapability, Device
 from estimator.errors import EstimatorError
-from estimator.units import MIB
+from estimator.units import GIB, MIB
 
 GPU = "nvidia.com/gpu"
 MIG = "nvidia.com/mig-"
@@ -33,6 +33,12 @@ _PRODUCT_LABELS = (
 
 _MOST_MIB = 10_000_000
 """Old GPU feature discovery wrote bytes (gpu-feature-discovery#26): larger values are bytes."""
+
+_LEAST_MIB = GIB // MIB
+"""No card that trains has less; a label that says so was written in another unit."""
+
+_MOST_DEVIATION_PERCENT = 25
+"""How far a label may be from the catalog: drivers, ECC and carve-outs move it by some percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +157,29 @@ def _device(prefix: str, product: str, labels: Mapping[str, str]) -> Device | st
     total_mib = _mib(labels.get(f"{prefix}.memory"))
     if total_mib is None:
         return _known_product(bare, f"{prefix}.memory")
+    if (doubt := _doubt(bare, total_mib)) is not None:
+        return f"label {prefix}.memory says {labels[f'{prefix}.memory']}, {doubt}"
     capability = _capability(labels)
     if capability is None and recognise(bare) is None:
         return f"no label {GPU}.compute.major, and {bare or 'the card'} is not in the catalog"
     return device_for_product(
         bare, total_mib=total_mib, compute_capability=capability, driver=_driver(labels)
     )
+
+
+def _doubt(bare: str, total_mib: int) -> str | None:
+    """Return why a memory label cannot be true of the card, if it cannot.
+
+    A wrong label would make a card of almost nothing, and deny every job.
+    """
+    gpu = recognise(bare, total_mib=total_mib)
+    is_slice = product_label(bare).profile is not None
+    if gpu is not None and not is_slice:
+        deviation = 100 * abs(total_mib - gpu.total_mib)
+        if deviation > _MOST_DEVIATION_PERCENT * gpu.total_mib:
+            return f"and {gpu.product} has {gpu.total_mib} (MiB)"
+        return None
+    return "which is less than 1 GiB (it counts MiB)" if total_mib < _LEAST_MIB else None
 
 
 def _known_product(bare: str, label: str) -> Device | str:

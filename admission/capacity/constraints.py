@@ -4,8 +4,7 @@
 
 Source: kubernetes v1.36.3 `staging/src/k8s.io/component-helpers/scheduling/corev1`
 (`nodeaffinity/nodeaffinity.go`, `helpers.go`) and `core/v1/toleration.go`.
-Not modelled: preferred affinity, inter-pod affinity, topology spread, runtimeClass, numeric
-tolerations (alpha), extended-resource tolerations that an admission plugin adds to pods.
+Not modelled: preferred affinity, inter-pod affinity, topology spread, numeric tolerations (alpha).
 """
 
 from __future__ import annotations
@@ -88,13 +87,22 @@ def affinity_allows(terms: Sequence[Term] | None, node: NodeFacts) -> bool:
     return terms is None or any(_matches(term, node) for term in terms)
 
 
-def untolerated(tolerations: Sequence[Json], taints: Sequence[Json]) -> Json | None:
-    """Return the first taint that keeps the pod away, if any."""
-    for taint in taints:
-        forbids = taint.get("effect") in _FORBIDDING
-        if forbids and not any(_tolerates(toleration, taint) for toleration in tolerations):
-            return taint
-    return None
+def untolerated(
+    tolerations: Sequence[Json], taints: Sequence[Json], *, resource: str
+) -> tuple[Json, ...]:
+    """Return the taints that keep a pod that asks for *resource* away.
+
+    One that is keyed by the resource keeps nobody away who asks for it: the admission plugin
+    ExtendedResourceToleration adds its toleration to each Pod, and never to the Job that makes it.
+    Source: kubernetes v1.36.3 `plugin/pkg/admission/extendedresourcetoleration/admission.go`.
+    """
+    return tuple(
+        taint
+        for taint in taints
+        if taint.get("effect") in _FORBIDDING
+        and taint.get("key") != resource
+        and not any(_tolerates(toleration, taint) for toleration in tolerations)
+    )
 
 
 def _terms(affinity: Json, path: str) -> tuple[Term, ...] | None:

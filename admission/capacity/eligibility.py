@@ -11,6 +11,10 @@ from enum import IntEnum
 
 from admission.capacity.constraints import PodRules, affinity_allows, rules_of, selects, untolerated
 from admission.values import Json, NodeClass, NodeFacts, Unit
+from admission.workloads.fields import mapping
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Kueue's: the flavour it picks adds its tolerations when the workload starts."""
 
 
 class Stage(IntEnum):
@@ -41,6 +45,8 @@ class Reach:
     """Nodes with enough GPUs of the right resource that something else closes."""
     obstacle: Obstacle | None
     """What closes the nodes that came nearest; None if every node is open."""
+    tainted: tuple[NodeClass, ...] = ()
+    """Those of `closed` that a toleration alone would open, if the pods may still be given one."""
 
 
 def reach_of(unit: Unit, classes: Sequence[NodeClass]) -> Reach:
@@ -49,9 +55,10 @@ def reach_of(unit: Unit, classes: Sequence[NodeClass]) -> Reach:
     Raises:
         RequestError: if the pod spec is malformed.
     """
-    rules = rules_of(unit.pod, f"{unit.template}.spec".lstrip("."))
+    rules = _rules(unit)
     reachable: list[NodeClass] = []
     closed: list[NodeClass] = []
+    tainted: list[NodeClass] = []
     obstacles: list[Obstacle] = []
     for node_class in classes:
         if not node_class.members:
@@ -60,12 +67,44 @@ def reach_of(unit: Unit, classes: Sequence[NodeClass]) -> Reach:
         if obstacle := _class_obstacle(unit, node_class):
             obstacles.append(obstacle)
             continue
-        met = _met(rules, node_class.members)
+        met = _met(rules, unit.gpu_resource, node_class.members)
         reachable += _narrowed(node_class, [node for node, closed_by in met if not closed_by])
         closed += _narrowed(node_class, [node for node, closed_by in met if closed_by])
+        tainted += _narrowed(node_class, [node for node, closed_by in met if _is_taint(closed_by)])
         obstacles += [closed_by for _, closed_by in met if closed_by]
     nearest = max(obstacles, key=lambda obstacle: obstacle.stage, default=None)
-    return Reach(reachable=tuple(reachable), closed=tuple(closed), obstacle=nearest)
+    return Reach(
+        reachable=tuple(reachable),
+        closed=tuple(closed),
+        obstacle=nearest,
+        tainted=tuple(tainted) if gets_tolerations(unit) else (),
+    )
+
+
+def gets_tolerations(unit: Unit) -> bool:
+    """Return whether the pods may tolerate more, once they are made, than the object says.
+
+    Between a template and its pods stand RuntimeClasses, Kueue's flavours and other webhooks. A
+    Pod is what it is, unless one of the first two is still to come.
+    """
+    if unit.template or unit.pod.get("runtimeClassName"):
+        return True
+    labels = mapping(unit.pod_metadata.get("labels"), "metadata.labels")
+    return QUEUE_LABEL in labels
+
+
+def closing_taints(unit: Unit, node_class: NodeClass) -> tuple[str, ...]:
+    """Return the taints of *node_class* (of its first node) that the pods do not tolerate."""
+    found = untolerated(_rules(unit).tolerations, node_class.taints, resource=unit.gpu_resource)
+    return tuple(taint_text(taint) for taint in found)
+
+
+def _rules(unit: Unit) -> PodRules:
+    return rules_of(unit.pod, f"{unit.template}.spec".lstrip("."))
+
+
+def _is_taint(obstacle: Obstacle | None) -> bool:
+    return obstacle is not None and obstacle.stage is Stage.TAINT
 
 
 def _class_obstacle(unit: Unit, node_class: NodeClass) -> Obstacle | None:
@@ -78,7 +117,9 @@ def _class_obstacle(unit: Unit, node_class: NodeClass) -> Obstacle | None:
     return None
 
 
-def _met(rules: PodRules, members: Sequence[NodeFacts]) -> list[tuple[NodeFacts, Obstacle | None]]:
+def _met(
+    rules: PodRules, resource: str, members: Sequence[NodeFacts]
+) -> list[tuple[NodeFacts, Obstacle | None]]:
     """Return what each member meets; members that look alike to the pod are asked once.
 
     A review walks every GPU node: at thousands of nodes the rules must not.
@@ -93,21 +134,22 @@ def _met(rules: PodRules, members: Sequence[NodeFacts]) -> list[tuple[NodeFacts,
             node.taint_key,
         )
         if look not in known:
-            known[look] = _obstacle(rules, node)
+            known[look] = _obstacle(rules, resource, node)
         met.append((node, known[look]))
     return met
 
 
-def _obstacle(rules: PodRules, node: NodeFacts) -> Obstacle | None:
-    """Return the first thing that closes *node* to a pod with *rules*."""
+def _obstacle(rules: PodRules, resource: str, node: NodeFacts) -> Obstacle | None:
+    """Return the first thing that closes *node* to a pod with *rules* that asks for *resource*."""
     if rules.node_name and rules.node_name != node.name:
         return Obstacle(stage=Stage.NAME, text=f"nodeName {rules.node_name} is none of them")
     if not selects(rules.selector, node.labels):
         return Obstacle(stage=Stage.SELECTOR, text=f"nodeSelector {_pairs(rules.selector)}")
     if not affinity_allows(rules.terms, node):
         return Obstacle(stage=Stage.AFFINITY, text="the required nodeAffinity matches none")
-    if taint := untolerated(rules.tolerations, node.taints):
-        return Obstacle(stage=Stage.TAINT, text=f"taint {taint_text(taint)} is not tolerated")
+    if taints := untolerated(rules.tolerations, node.taints, resource=resource):
+        text = f"taint {taint_text(taints[0])} is not tolerated"
+        return Obstacle(stage=Stage.TAINT, text=text)
     return None
 
 

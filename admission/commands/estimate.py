@@ -25,10 +25,12 @@ from admission.commands.estimate_cases import answer_cases
 from admission.commands.estimate_progress import reporter
 from admission.commands.estimate_table import estimate_text
 from admission.errors import ManifestError
+from admission.manifests import is_manifest
 from admission.plaintext import plain
 from estimator.catalog import generic_device, resolve_device
 from estimator.device import Device
-from estimator.documents import MAX_BYTES, read_document
+from estimator.documents import MAX_BYTES, read_document, read_documents
+from estimator.errors import EstimatorError, Problem, SpecError, UnsupportedJobError
 from estimator.result import Estimate
 from estimator.spec import parse_spec
 from estimator.workers.pool import Workers
@@ -69,7 +71,10 @@ def command(
             raise typer.Exit(asyncio.run(_estimate_cases(lines, devices[0])))
     with _opened(spec) as file:
         text = file.read(MAX_BYTES + 1).decode(errors="replace")
-    estimates = asyncio.run(_estimate_one(text, devices))
+    try:
+        estimates = asyncio.run(_estimate_one(text, devices))
+    except EstimatorError as error:
+        raise _in_file(error, "stdin" if spec == STDIN else plain(spec)) from error
     if output is Output.JSON:
         documents = [estimate.document() for estimate in estimates]
         _print_json(documents[0] if len(documents) == 1 else documents)
@@ -78,12 +83,38 @@ def command(
 
 
 async def _estimate_one(text: str, devices: Sequence[Device]) -> tuple[Estimate, ...]:
-    job = parse_spec(read_document(text))
+    job = parse_spec(_job_document(text))
     workers = Workers()
     try:
         return await workers.estimate(job, devices)
     finally:
         await workers.close()
+
+
+def _job_document(text: str) -> object:
+    """Return the one document of *text*.
+
+    Raises:
+        SpecError: if it cannot be read, or is a manifest and no JobSpec.
+    """
+    documents = list(read_documents(text, aliases=True))
+    if any(is_manifest(document) for document in documents):
+        message = "this is a Kubernetes manifest: use `vramgate explain`"
+        raise SpecError([Problem(path="", message=message)])
+    return read_document(text)
+
+
+def _in_file(error: EstimatorError, name: str) -> EstimatorError:
+    """Return *error* with the name of the file in each line."""
+    match error:
+        case SpecError():
+            problems = [Problem(path=name, message=str(problem)) for problem in error.problems]
+            return SpecError(problems, hint=error.hint)
+        case UnsupportedJobError():
+            message = f"{name}: {error.message}"
+            return UnsupportedJobError(message, code=error.code, path=error.path, hint=error.hint)
+        case _:
+            return type(error)(f"{name}: {error.message}", hint=error.hint)
 
 
 async def _estimate_cases(lines: BinaryIO, device: Device) -> int:

@@ -59,8 +59,9 @@ async def answer_case(
     """Return `{"id", "estimate"}` or `{"id", "error"}` for one line; *device* if it names none."""
     name: object = None
     try:
-        case = _case(line, number)
-        name = case["id"]
+        fields = _fields(line, number)
+        name = _readable_id(fields)
+        case = _case(fields, number)
         job = parse_spec(case["spec"])
         card = resolve_device(case["gpu"]) if "gpu" in case else device
         (estimate,) = await estimator.estimate(job, [card])
@@ -69,8 +70,8 @@ async def answer_case(
     return {"id": name, "estimate": estimate.document()}
 
 
-def _case(line: bytes, number: int) -> Mapping[str, Any]:
-    """Return the case in *line*; its keys and the types of `id` and `gpu` are right.
+def _fields(line: bytes, number: int) -> Mapping[str, Any]:
+    """Return the mapping in *line*.
 
     Raises:
         SpecError: naming the line.
@@ -81,11 +82,26 @@ def _case(line: bytes, number: int) -> Mapping[str, Any]:
         raise _line_error(number, f"not JSON: {error}") from error
     if not isinstance(case, dict):
         raise _line_error(number, "a case is a mapping with the keys id, spec, gpu")
+    return case
+
+
+def _readable_id(case: Mapping[str, Any]) -> str | int | None:
+    """Return the id if it is one, whatever else is wrong with the case."""
+    name = case.get("id")
+    return name if isinstance(name, str | int) and not isinstance(name, bool) else None
+
+
+def _case(case: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """Return *case*; its keys and the types of `id` and `gpu` are right.
+
+    Raises:
+        SpecError: naming the line.
+    """
     if unknown := sorted(case.keys() - {"id", "spec", "gpu"}):
         raise _line_error(number, f"{plain(', '.join(unknown))}: unknown key, known: id, spec, gpu")
     if missing := [key for key in ("id", "spec") if key not in case]:
         raise _line_error(number, f"{', '.join(missing)}: missing")
-    if not isinstance(case["id"], str | int):
+    if _readable_id(case) is None:
         raise _line_error(number, "id: a text or a whole number is accepted")
     if not isinstance(case.get("gpu", ""), str):
         raise _line_error(number, "gpu: the name of a card is accepted")

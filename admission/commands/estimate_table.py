@@ -13,7 +13,7 @@ from rich.text import Text
 
 from admission.plaintext import plain
 from estimator.result import Estimate, Moment
-from estimator.units import gib_down, gib_up
+from estimator.units import GIB, MIB, gib_down, gib_up
 
 BAR_WIDTH = 30
 
@@ -72,7 +72,11 @@ def _figures(estimate: Estimate) -> Table:
     table.add_column("")
     least, enough, peak, most = estimate.least, estimate.enough, estimate.peak, estimate.most
     for name, sizes, meaning in (
-        ("least", (None, least.reserved_bytes, least.device_bytes), "below it the job dies"),
+        (
+            "least",
+            (None, least.reserved_bytes, least.device_bytes),
+            "below it the job certainly dies",
+        ),
         ("enough", (None, None, enough.device_bytes), "with it the job completes"),
         ("peak", _sizes(peak), "what it takes if it may"),
         ("most", _sizes(most), "to plan capacity with"),
@@ -97,8 +101,13 @@ def _breakdown(estimate: Estimate) -> Table:
     for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
         if size:
             bar = "█" * max(1, round(BAR_WIDTH * size / whole))
-            table.add_row(name, gib_up(size), Text(bar, style="cyan"))
+            table.add_row(name, _size_up(size), Text(bar, style="cyan"))
     return table
+
+
+def _size_up(nbytes: int) -> str:
+    """Return the size of a part, rounded up: one below a GiB in MiB, or all would read 0.1 GiB."""
+    return gib_up(nbytes) if nbytes >= GIB else f"{-(-nbytes // MIB)} MiB"
 
 
 def _moment(moment: Moment) -> str:

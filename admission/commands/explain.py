@@ -3,7 +3,8 @@
     files -> Judgements -> text, JSON or YAML, exit status
 
 The same code as the webhook's, from a laptop or in CI. Exit: 0 nothing is `oom`, 1 something is,
-2 usage or unreadable input; with --strict `unknown` is 1 too.
+2 usage or unreadable input, 3 an estimate failed, which is our fault; with --strict `unknown` is
+1 too.
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ from admission.estimates import EstimatePool
 from admission.explanation import explanation_of
 from admission.judge.judging import judge
 from admission.manifests import Manifest, Manifests, named_class, read_classes, read_manifests
+from admission.message.findings import is_fault
 from admission.values import Judgement, NodeClass, Workload
 from admission.workloads import read_workload
 from estimator.workers.api import Estimator
 from estimator.workers.pool import Workers
+
+FAULT = 3
 
 
 class Output(StrEnum):
@@ -66,11 +70,11 @@ def command(
         ),
     ],
     nodes: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="FILE", help="The cluster's nodes: kubectl get nodes -o json."),
     ] = None,
     gpu: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="NAME", help="One card instead of nodes: a100-sxm4-40gb, t4, …"),
     ] = None,
     output: Annotated[
@@ -84,9 +88,7 @@ def command(
     ] = ExplainMode.ENFORCE,
 ) -> None:
     """Say of each job in MANIFEST whether the cards it may use can hold it."""
-    case = read_case(manifests, nodes=nodes, gpu=gpu)
-    if not case.workloads:
-        typer.echo("vramgate: no workload in these manifests", err=True)
+    case = read_case(manifests, nodes=_once("--nodes", nodes), gpu=_once("--gpu", gpu))
     judgements = asyncio.run(_with_workers(case, Policy(mode=Mode(mode.value))))
     write(judgements, output)
     raise typer.Exit(exit_status(judgements, strict=strict))
@@ -96,7 +98,7 @@ def read_case(paths: Sequence[str], *, nodes: str | None, gpu: str | None) -> Ca
     """Return what the arguments name.
 
     Raises:
-        ManifestError: if the cards are not given, or something cannot be read.
+        ManifestError: if the cards are not given, something cannot be read, or nothing is there.
     """
     if (nodes is None) == (gpu is None):
         raise ManifestError(
@@ -105,6 +107,8 @@ def read_case(paths: Sequence[str], *, nodes: str | None, gpu: str | None) -> Ca
         )
     manifests = read_manifests(paths, stdin=sys.stdin)
     workloads = tuple(_workload(manifest) for manifest in manifests.workloads)
+    if not workloads:
+        raise ManifestError("no workload in these manifests: nothing in them runs containers")
     if nodes is not None:
         classes = read_classes(nodes, stdin=sys.stdin)
     else:
@@ -128,9 +132,25 @@ async def explain(case: Case, *, estimator: Estimator, policy: Policy) -> tuple[
 
 
 def exit_status(judgements: Sequence[Judgement], *, strict: bool) -> int:
-    """Return 1 if a job cannot fit, or, when strict, cannot be judged; else 0."""
+    """Return 3 if an estimate failed, 1 if a job cannot fit (or be judged, when strict), else 0."""
+    units = [unit for judgement in judgements for unit in judgement.units]
+    if any(is_fault(finding) for unit in units for finding in unit.findings):
+        return FAULT
     failing = {Verdict.OOM, Verdict.UNKNOWN} if strict else {Verdict.OOM}
     return int(any(judgement.verdict in failing for judgement in judgements))
+
+
+def _once(option: str, values: Sequence[str] | None) -> str | None:
+    """Return the one value of *option*.
+
+    Raises:
+        BadParameter: if there are several: the verdict would be on the last one in silence.
+    """
+    if not values:
+        return None
+    if len(values) > 1:
+        raise typer.BadParameter("given twice; a verdict is on one of them", param_hint=option)
+    return values[0]
 
 
 def write(judgements: Sequence[Judgement], output: Output) -> None:

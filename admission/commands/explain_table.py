@@ -14,6 +14,7 @@ from rich.text import Text
 from admission.audit import best_card_text, found_text
 from admission.codes import Verdict
 from admission.judge.conclusion import noticed
+from admission.message.findings import is_fault
 from admission.message.sentences import bounded
 from admission.plaintext import plain
 from admission.values import Judgement, UnitJudgement
@@ -49,6 +50,8 @@ def print_judgements(judgements: Sequence[Judgement], console: Console | None = 
         screen.print()
         name = Text(job_name(judgement), style="bold")
         screen.print(Text.assemble(name, ": ", _told(judgement)), soft_wrap=True)
+        for reason in _faults(judgement):
+            screen.print(Text(f"  failed: {reason}"), soft_wrap=True)
         for warning in bounded(noticed(judgement.units)):
             screen.print(Text(f"  warning: {warning}"), soft_wrap=True)
 
@@ -70,6 +73,14 @@ def _rows(judgement: Judgement) -> Iterable[tuple[str | Text, ...]]:
         found = found_text(unit.reading.spec) if unit.reading.spec else NOTHING
         best = best_card_text(unit) or NOTHING
         yield shown, found, _needs(unit), best, _verdict(unit.verdict)
+
+
+def _faults(judgement: Judgement) -> Iterable[str]:
+    """Return what our own code said of its failures, for whoever reports them."""
+    findings = [finding for unit in judgement.units for finding in unit.findings]
+    return dict.fromkeys(
+        plain(finding.reason, limit=400) for finding in findings if is_fault(finding)
+    )
 
 
 def _told(judgement: Judgement) -> str:

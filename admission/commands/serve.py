@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +20,10 @@ import structlog
 import typer
 
 from admission import cluster
+from admission.cache import Retention
 from admission.config import LogLevel, Settings, load_settings, package_version
 from admission.errors import AdmissionError
-from admission.estimates import EstimatePool, Retention
+from admission.estimates import EstimatePool
 from admission.handler import Handler
 from admission.inventory import Inventory, read_nodes
 from admission.logs import configure_logs
@@ -32,6 +34,9 @@ from estimator.workers.limits import Limits
 from estimator.workers.pool import Workers
 
 SECONDS_PER_DAY = 86400.0
+SWITCH_SECONDS = 0.001
+"""How long the event loop waits for a thread that reads a review (the interpreter's default: 5 ms).
+A review takes the lock some five times."""
 
 _log = structlog.get_logger()
 
@@ -65,6 +70,7 @@ async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
     Raises:
         SettingsError: if the certificate, the nodes or a port cannot be had.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     _log.info("starting", version=package_version(), mode=settings.policy.mode.value)
     metrics = Metrics()
     workers = Workers(
@@ -75,7 +81,12 @@ async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
         max_concurrent=settings.workers.max_concurrent,
         preload=settings.workers.preload,
     )
-    pool = EstimatePool(workers, retention=_retention(settings), watcher=metrics)
+    pool = EstimatePool(
+        workers,
+        max_concurrent=workers.max_concurrent,
+        retention=_retention(settings),
+        watcher=metrics,
+    )
     async with contextlib.AsyncExitStack() as stack:
         inventory = await stack.enter_async_context(_inventory(settings, kubeconfig, metrics))
         stack.push_async_callback(workers.close)
@@ -118,7 +129,9 @@ def _server(settings: Settings, parts: _Parts) -> WebhookServer:
 
 
 def _exposition(parts: _Parts) -> bytes:
-    parts.metrics.workers(parts.workers.states())
+    states = dict(parts.workers.states())
+    states["waiting"] += parts.pool.num_waiting
+    parts.metrics.workers(states)
     return parts.metrics.text()
 
 

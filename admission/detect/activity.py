@@ -5,7 +5,8 @@ command name or image -> what it is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from admission.detect.words import words
 
@@ -57,16 +58,21 @@ IMAGES = (
 
 HARMLESS = frozenset(
     words(
-        "[ [[ test echo printf mkdir ln cp mv rm ls cat cd set export source . git wget curl "
+        "[ [[ test echo printf mkdir ln cp mv rm ls cat cd set export git wget curl "
         "pip pip3 apt apt-get apk conda mamba chmod chown touch tar unzip gunzip env date "
         "hostname whoami id pwd ulimit umask trap wait exit return shift read sed awk grep "
         "find head sort tee nproc free df mount huggingface-cli hf wandb aws gsutil gcloud "
-        "azcopy rsync ssh-keyscan which type eval unset alias until time ldconfig modprobe "
-        "stat dirname basename realpath xargs tr cut wc seq break continue local readonly "
-        "shopt service ray-stop kill pkill make cmake ninja uv f"
+        "azcopy rsync ssh-keyscan which type unset alias until time ldconfig modprobe "
+        "stat dirname basename realpath tr cut wc seq break continue local readonly "
+        "shopt service ray-stop kill pkill cmake ninja uv f (("
     )
 )
 """Commands that prepare or clean up."""
+
+SETTINGS = re.compile(r"activate|conda|mamba|profile|rc$|env|vars|setup", re.IGNORECASE)
+"""In the name of a file that is sourced: it sets things up."""
+BUILDS = frozenset(words("all install build clean deps setup requirements prepare"))
+"""Targets of make that train nothing."""
 
 UNREAD: Mapping[str, str] = {
     "trl": "trl",
@@ -115,6 +121,16 @@ UNREAD_MODULES: Mapping[str, str] = {
 def is_no_training(name: str) -> bool:
     """Return whether the command *name* is a smoke test, a server or a notebook."""
     return name in SMOKE | SERVING | INTERACTIVE or name.endswith(_SUFFIXES)
+
+
+def is_preparation(texts: Sequence[str]) -> bool:
+    """Return whether the command line *texts* only prepares or cleans up."""
+    name, *rest = texts
+    if name in ("source", "."):
+        return bool(rest) and SETTINGS.search(rest[0].rpartition("/")[2]) is not None
+    if name == "make":
+        return all(text in BUILDS or text[:1] == "-" or "=" in text for text in rest)
+    return name in HARMLESS
 
 
 def is_serving_module(name: str) -> bool:

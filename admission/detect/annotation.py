@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from admission.codes import ReasonCode
@@ -17,13 +18,17 @@ from admission.detect.draft import Draft
 from admission.values import Finding, Json, Unit, Workload
 from admission.workloads.fields import mapping, text
 from estimator.documents import read_document
-from estimator.errors import Problem, SpecError
+from estimator.errors import SpecError
 
 SPEC = "vramgate.dev/spec"
 SPEC_REF = "vramgate.dev/spec-ref"
-MAX_BYTES = 256 << 10
+MAX_VALUES = 2_000
 MAX_DEPTH = 64
 MAX_SHOWN = 60
+MAX_BITS = 1_000
+"""Of a number that is shown: Python refuses to write out much longer ones."""
+_REMEMBERED = 64
+"""Annotations that are not parsed again: those of one workload's containers."""
 
 _WHOLE = {
     "model": "name",
@@ -46,8 +51,8 @@ class Annotation:
     """A `spec-ref` that is not read yet."""
 
 
-def read_annotation(unit: Unit, workload: Workload) -> Annotation:
-    """Return what template and workload state.
+def read_annotation(unit: Unit, workload: Workload, *, limit: int) -> Annotation:
+    """Return what template and workload state, each in at most *limit* characters.
 
     Raises:
         RequestError: if annotations are no mapping of strings.
@@ -59,7 +64,9 @@ def read_annotation(unit: Unit, workload: Workload) -> Annotation:
     for metadata, path in _places(unit, workload):
         annotations = mapping(metadata.get("annotations"), f"{path}.annotations")
         where = f"{path}.annotations[{SPEC}]"
-        stated = _parsed(text(annotations.get(SPEC), where), where, problems)
+        raw = text(annotations.get(SPEC), where)
+        stated, faults = _parsed(raw, limit)
+        problems.extend(_finding(where, fault) for fault in faults)
         sources = {
             name: source
             for name, source in sources.items()
@@ -133,27 +140,23 @@ def _places(unit: Unit, workload: Workload) -> Iterator[tuple[Json, str]]:
     yield workload.metadata, "metadata"
 
 
-def _parsed(raw: str, where: str, problems: list[Finding]) -> dict[str, Any]:
-    """Return the mapping in *raw*; what is wrong with it is added to *problems*."""
+@lru_cache(maxsize=_REMEMBERED)
+def _parsed(raw: str, limit: int) -> tuple[Json, tuple[str, ...]]:
+    """Return the mapping in *raw*, never to be changed, or what is wrong with it."""
     if not raw:
-        return {}
+        return {}, ()
+    if len(raw) > limit:
+        return {}, (f"longer than {limit} characters",)
     try:
-        if len(raw) > MAX_BYTES:
-            raise _problem(where, f"longer than {MAX_BYTES} bytes")
-        document = read_document(raw, path=where)
+        document = read_document(raw)
     except SpecError as error:
-        problems.extend(_findings(error))
-        return {}
-    if not isinstance(document, dict) or _is_deep(document):
-        problems.append(
-            Finding(
-                code=ReasonCode.INVALID_SPEC,
-                path=where,
-                reason=f"a JobSpec is a mapping of keys to values, at most {MAX_DEPTH} deep",
-            )
+        return {}, tuple(str(problem.message) for problem in error.problems)
+    if not isinstance(document, dict) or not _is_small(document):
+        return {}, (
+            "a JobSpec is a mapping of keys to values, "
+            f"at most {MAX_VALUES} of them and {MAX_DEPTH} deep",
         )
-        return {}
-    return json_types(document)
+    return json_types(document), ()
 
 
 def json_types(document: Mapping[Any, Any]) -> dict[str, Any]:
@@ -172,6 +175,8 @@ def _json_type(value: object) -> Any:
         return value
     if isinstance(value, int) and abs(value) < 1 << 63:
         return value
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return f"a number of {value.bit_length()} bits"
     return _plain_text(str(value)[:MAX_SHOWN])
 
 
@@ -179,26 +184,24 @@ def _plain_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _problem(where: str, message: str) -> SpecError:
-    return SpecError([Problem(path=where, message=message)])
+def _finding(path: str, reason: str) -> Finding:
+    return Finding(code=ReasonCode.INVALID_SPEC, path=path, reason=reason)
 
 
-def _findings(error: SpecError) -> Iterator[Finding]:
-    for problem in error.problems:
-        yield Finding(code=ReasonCode.INVALID_SPEC, path=problem.path, reason=problem.message)
-
-
-def _is_deep(document: object) -> bool:
+def _is_small(document: object) -> bool:
+    """Return whether *document* is one that a person may have written."""
     stack: list[tuple[object, int]] = [(document, 0)]
+    seen = 0
     while stack:
         value, depth = stack.pop()
-        if depth > MAX_DEPTH:
-            return True
+        seen += 1
+        if depth > MAX_DEPTH or seen > MAX_VALUES:
+            return False
         if isinstance(value, dict):
             stack.extend((child, depth + 1) for child in value.values())
         elif isinstance(value, list | tuple):
             stack.extend((child, depth + 1) for child in value)
-    return False
+    return True
 
 
 def _shown(value: object) -> str:

@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from admission.detect.budget import Budget, LimitError
 from admission.detect.container import Container
 from admission.detect.invocation import Invocation, Launch
 from admission.detect.launchers import Line, unwrap
 from admission.detect.launchers.python import is_python
-from admission.detect.shell import MAX_COMMANDS, MAX_SCRIPT, Command, read_script
+from admission.detect.scope import State
+from admission.detect.shell import Command, read_script
 from admission.detect.words import Word
 
 MAX_DEPTH = 8
-MAX_ARGUMENTS = 10_000
 _CONFIGURATION = "default_config.yaml"
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 
@@ -26,6 +27,7 @@ SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
 class Commands:
     """What was found. Filled while the command line is read, not changed afterwards."""
 
+    budget: Budget
     invocations: list[Invocation] = field(default_factory=list)
     others: list[Command] = field(default_factory=list)
     """Commands that are no call of Python, in order."""
@@ -37,23 +39,21 @@ class Commands:
     """Packages that `pip install` pins."""
     writes_configuration: bool = False
     """A file that accelerate reads by default is written."""
-    num_commands: int = 0
-    num_characters: int = 0
-    """Of all scripts together."""
 
 
-def commands_of(container: Container) -> Commands:
-    """Return what *container* starts."""
-    found = Commands()
-    if len(container.argv) > MAX_ARGUMENTS:
-        found.problems.append(f"the command line has more than {MAX_ARGUMENTS} words")
-    elif container.argv:
+def commands_of(container: Container, budget: Budget) -> Commands:
+    """Return what *container* starts, as far as *budget* goes."""
+    found = Commands(budget=budget, problems=list(container.problems))
+    if container.argv:
         first = Command(
             words=container.argv,
             variables=container.variables,
             directory=container.directory,
         )
-        _read(first, container, found, depth=0)
+        try:
+            _read(first, container, found, depth=0)
+        except LimitError as error:
+            found.problems.append(str(error))
     found.invocations = [
         replace(invocation, fetched=found.fetched) for invocation in found.invocations
     ]
@@ -62,14 +62,13 @@ def commands_of(container: Container) -> Commands:
 
 def _read(command: Command, container: Container, found: Commands, *, depth: int) -> None:
     """Take launchers and shells off *command* and note what is left."""
-    found.num_commands += 1
-    if depth > MAX_DEPTH or found.num_commands > MAX_COMMANDS:
-        found.problems.append("the command line nests too deep or is too long")
-        return
+    if depth > MAX_DEPTH:
+        raise LimitError("the command line nests too deep")
+    found.budget.add_command()
     line = Line(words=command.words, where=container.where, path=container.path)
     launch: Launch | None = None
     for _ in range(MAX_DEPTH):
-        if line.name in SHELLS or line.name == "eval":
+        if line.name in SHELLS:
             for inner in _shell_commands(line, command, found):
                 _read(inner, container, found, depth=depth + 1)
             return
@@ -77,6 +76,9 @@ def _read(command: Command, container: Container, found: Commands, *, depth: int
         if step is None:
             break
         launch = _outer(launch, step.launch)
+        if step.assigned:
+            variables = State(command.variables, step.assigned)
+            command = replace(command, variables=variables)
         if step.program is not None:
             if step.is_module and step.program.text == "pip":
                 _note_versions((step.program, *step.rest), found)
@@ -91,13 +93,13 @@ def _read(command: Command, container: Container, found: Commands, *, depth: int
                     where=container.where,
                     path=container.path,
                     launch=launch or Launch(),
+                    is_sure=command.is_sure,
                 )
             )
             return
         line = Line(words=step.rest, where=line.where, path=line.path)
     else:
-        found.problems.append(f"more than {MAX_DEPTH} launchers around one program")
-        return
+        raise LimitError(f"more than {MAX_DEPTH} launchers around one program")
     if is_python(line.name):
         found.inline.append(line.words[0])
         return
@@ -114,20 +116,18 @@ def _outer(launch: Launch | None, inner: Launch | None) -> Launch | None:
 
 
 def _shell_commands(line: Line, command: Command, found: Commands) -> Iterator[Command]:
-    """Yield the commands of `bash -c SCRIPT [NAME ARGUMENTS…]` or `eval WORDS…`."""
+    """Yield the commands of `bash -c SCRIPT [NAME ARGUMENTS…]`."""
     script, arguments = _script_of(line)
     if script is None:
         found.others.append(replace(command, words=line.words))
         return
-    found.num_characters += len(script.text)
-    if found.num_characters > MAX_SCRIPT:
-        found.problems.append(f"the scripts are longer than {MAX_SCRIPT} bytes")
-        return
     result = read_script(
         script,
         variables=command.variables,
+        budget=found.budget,
         arguments=arguments,
         directory=command.directory,
+        is_sure=command.is_sure,
     )
     if result.problem is not None:
         found.problems.append(result.problem)
@@ -137,10 +137,6 @@ def _shell_commands(line: Line, command: Command, found: Commands) -> Iterator[C
 
 def _script_of(line: Line) -> tuple[Word | None, tuple[Word, ...]]:
     words = line.words[1:]
-    if line.name == "eval":
-        text = " ".join(word.text for word in words)
-        origin = words[0].origin if words else ""
-        return (Word(text=text, origin=origin) if words else None), ()
     at = 0
     runs_text = False
     while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text != "--":

@@ -8,17 +8,16 @@ As the kubelet does it: `$(NAME)` is expanded in command, args and env; an unkno
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from admission.detect.expansion import OPEN
-from admission.detect.words import Variables, Word, literal
-from admission.errors import RequestError
+from admission.detect.budget import MAX_VALUE, Budget, LimitError
+from admission.detect.scope import OPEN, unknown_value
+from admission.detect.words import MAX_REFERENCE, Variables, Word, literal, references
 from admission.values import Json, Unit
 from admission.workloads.fields import mapping, sequence, text
 
-MAX_TEXT = 256 << 10
-MAX_ENVIRONMENT = 4 << 20
-MAX_REFERENCE = 256
+MAX_SOURCES = 64
+"""Entries of `envFrom` that are looked up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +31,12 @@ class Container:
     directory: str
     argv: tuple[Word, ...]
     variables: Variables
+    problems: tuple[str, ...] = ()
+    """What of it is too long to be read."""
 
 
-def read_container(unit: Unit, *, documents: Mapping[str, str]) -> Container:
-    """Return the command line and environment of *unit*'s container.
+def read_container(unit: Unit, budget: Budget, *, documents: Mapping[str, str]) -> Container:
+    """Return the command line and environment of *unit*'s container, as far as *budget* goes.
 
     *documents* are ConfigMap values as `configmap/NAME/KEY`.
 
@@ -43,13 +44,19 @@ def read_container(unit: Unit, *, documents: Mapping[str, str]) -> Container:
         RequestError: if a field has the wrong type.
     """
     spec, path = unit.container_spec, unit.container_path
-    variables = _variables(unit, documents)
-    argv = []
-    for key in ("command", "args"):
-        for index, item in enumerate(sequence(spec.get(key), f"{path}.{key}")):
-            raw = item if not isinstance(item, int | float) else str(item)
-            word = text(raw, f"{path}.{key}[{index}]")
-            argv.append(_expanded(word, variables, origin=key))
+    variables: dict[str, tuple[Word, ...]] = {}
+    argv: list[Word] = []
+    problems: list[str] = []
+    try:
+        _put_variables(variables, unit, documents, budget)
+        for key in ("command", "args"):
+            for index, item in enumerate(sequence(spec.get(key), f"{path}.{key}")):
+                raw = str(item) if isinstance(item, int | float) else item
+                word = text(raw, f"{path}.{key}[{index}]")
+                budget.add_word()
+                argv.append(_expanded(word, variables, budget, origin=key))
+    except LimitError as error:
+        problems.append(str(error))
     return Container(
         where=path.rpartition(".")[2],
         path=path,
@@ -57,14 +64,21 @@ def read_container(unit: Unit, *, documents: Mapping[str, str]) -> Container:
         directory=text(spec.get("workingDir"), f"{path}.workingDir"),
         argv=tuple(argv),
         variables=variables,
+        problems=tuple(problems),
     )
 
 
-def _variables(unit: Unit, documents: Mapping[str, str]) -> Variables:
+def _put_variables(
+    variables: dict[str, tuple[Word, ...]],
+    unit: Unit,
+    documents: Mapping[str, str],
+    budget: Budget,
+) -> None:
     spec, path = unit.container_spec, unit.container_path
-    variables: dict[str, tuple[Word, ...]] = {}
-    length = 0
-    for index, item in enumerate(sequence(spec.get("envFrom"), f"{path}.envFrom")):
+    sources = sequence(spec.get("envFrom"), f"{path}.envFrom")
+    if len(sources) > MAX_SOURCES:
+        variables[OPEN] = ()
+    for index, item in enumerate(sources[:MAX_SOURCES]):
         where = f"{path}.envFrom[{index}]"
         source = mapping(item, where)
         reference = mapping(source.get("configMapRef"), f"{where}.configMapRef")
@@ -77,6 +91,8 @@ def _variables(unit: Unit, documents: Mapping[str, str]) -> Variables:
             variable = prefix + key.rpartition("/")[2]
             variables[variable] = (literal(documents[key], origin=f"env {variable}"),)
     for index, item in enumerate(sequence(spec.get("env"), f"{path}.env")):
+        if index >= budget.variables:
+            raise LimitError("the container has too many environment variables to be read")
         where = f"{path}.env[{index}]"
         entry = mapping(item, where)
         name = text(entry.get("name"), f"{where}.name")
@@ -88,12 +104,7 @@ def _variables(unit: Unit, documents: Mapping[str, str]) -> Variables:
             continue
         raw = entry.get("value")
         value = str(raw) if isinstance(raw, int | float) else text(raw, f"{where}.value")
-        word = _expanded(value, variables, origin=f"env {name}")
-        length += len(word.text)
-        if length > MAX_ENVIRONMENT:
-            raise RequestError(f"{path}.env: expands to more than {MAX_ENVIRONMENT} characters")
-        variables[name] = (word,)
-    return variables
+        variables[name] = (_expanded(value, variables, budget, origin=f"env {name}"),)
 
 
 def _referred(
@@ -110,39 +121,44 @@ def _referred(
     key = f"configmap/{reference.get('name')}/{reference.get('key')}"
     if key in documents:
         return literal(documents[key], origin=f"env {name}")
-    unknown = f"${{{name}}}"
-    return Word(text=unknown, origin=f"env {name}", unresolved=(unknown,))
+    return replace(unknown_value(name)[0], origin=f"env {name}")
 
 
-def _expanded(raw: str, variables: Variables, *, origin: str) -> Word:
-    """Return *raw* with the kubelet's `$(NAME)` expanded; `$$` is a plain dollar sign."""
+def _expanded(raw: str, variables: Variables, budget: Budget, *, origin: str) -> Word:
+    """Return *raw* with the kubelet's `$(NAME)` expanded; `$$` is a plain dollar sign.
+
+    A value that is longer than `MAX_VALUE` in the end is not known.
+    """
+    budget.expand(len(raw))
     if "$" not in raw:
         return literal(raw, origin=origin)
     parts: list[str] = []
-    unresolved: list[str] = []
+    unresolved: dict[str, None] = {}
     is_template = False
     at = length = 0
     while at < len(raw):
-        if length > MAX_TEXT:
-            return Word(text=raw, origin=origin, unresolved=(raw[:MAX_REFERENCE],))
-        if raw.startswith("$$", at):
-            parts.append("$")
-            at += 2
-            continue
+        mark = raw.find("$", at)
+        mark = mark if mark >= 0 else len(raw)
+        parts.append(raw[at:mark])
+        length += mark - at
+        at = mark
         close = raw.find(")", at, at + MAX_REFERENCE) if raw.startswith("$(", at) else -1
         name = raw[at + 2 : close] if close > 0 else None
         if name is not None and name in variables:
             for word in variables[name]:
                 parts.append(word.text)
                 length += len(word.text)
-                unresolved.extend(word.unresolved)
+                unresolved.update(dict.fromkeys(word.unresolved))
                 is_template |= word.is_template
             at = close + 1
-            continue
-        parts.append(raw[at])
-        at += 1
+        else:
+            parts.append(raw[at : at + 1])
+            at += 2 if raw.startswith("$$", at) else 1
+        if length > MAX_VALUE:
+            return Word(text=raw, origin=origin, unresolved=(raw,))
+    budget.expand(length)
     word = literal("".join(parts), origin=origin)
-    known = tuple(dict.fromkeys((*unresolved, *word.unresolved)))
+    known = references(word.text, (*unresolved, *word.unresolved))
     return Word(
         text=word.text,
         origin=origin,

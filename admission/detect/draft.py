@@ -18,6 +18,11 @@ from admission.values import Finding
 MAX_INTEGER_DIGITS = 12
 _CODES = {"input.batchSize": ReasonCode.NO_BATCH, "model.name": ReasonCode.NO_MODEL}
 
+SHARDED_HINT = (
+    "jobs sharded by DeepSpeed or FSDP are not estimated yet; the strategies none and ddp are: if "
+    "it is one of them, state it in the annotation vramgate.dev/spec: parallelism: {strategy: ddp}"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
@@ -28,6 +33,19 @@ class Gap:
     """Empty: nothing closes it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """Why what was read may not be what runs, and what the owner can state to settle it."""
+
+    reason: str
+    settled_by: tuple[str, ...]
+    """Spec paths. Empty: nothing settles it."""
+
+
+WHOLE = ("model.name", "input.batchSize")
+"""Who states these two describes the job himself."""
+
+
 @dataclass(slots=True)
 class Draft:
     """What is known so far of one unit."""
@@ -36,8 +54,9 @@ class Draft:
     sources: dict[str, str] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    is_certain: bool = True
-    """False: the program was not seen, only the names of its variables."""
+    doubts: list[Doubt] = field(default_factory=list)
+    is_idle: bool = False
+    """It trains, but not on a GPU: the warnings say why."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """What the owner states: it will be merged over the document."""
 
@@ -67,6 +86,12 @@ class Draft:
         gap = Gap(finding=finding, closed_by=closed_by)
         if gap not in self.gaps:
             self.gaps.append(gap)
+
+    def doubt(self, reason: str, *settled_by: str) -> None:
+        """Note why nobody may be refused on this; by default the whole job settles it."""
+        doubt = Doubt(reason=reason, settled_by=settled_by or WHOLE)
+        if doubt not in self.doubts:
+            self.doubts.append(doubt)
 
     def integer(self, path: str, flag: Flag | None, *, least: int = 1) -> bool:
         """Set the whole number of *flag* at *path*; return whether the flag was given.
@@ -111,6 +136,13 @@ class Draft:
             hint=annotation_hint(path),
         )
         return None
+
+
+def is_stated(document: object, path: str) -> bool:
+    """Return whether *document* has something at the dotted *path*, be it null."""
+    parent, _, key = path.rpartition(".")
+    part = value_at(document, parent) if parent else document
+    return isinstance(part, Mapping) and key in part
 
 
 def value_at(document: object, path: str) -> Any:

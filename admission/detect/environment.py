@@ -53,10 +53,10 @@ def read_environment(container: Container, draft: Draft, *, gpus: int) -> bool:
             _put_integer(container, draft, path, found)
     _put_adapter(container, draft)
     if draft.get("model.name") is not None:
-        draft.is_certain = False
-        draft.warnings.append(
+        draft.doubt(
             f"{container.path}: the program is inside the image; precision, optimizer, "
-            "quantization and how several GPUs share the work are not visible and taken by default"
+            "quantization and how several GPUs share the work are not visible and taken by default",
+            "model.name",
         )
     return True
 

@@ -8,54 +8,37 @@ What nothing resolves stays in the word as it was written, and is listed in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
-from admission.detect.words import Variables, Word, template_references
+from admission.detect.budget import MAX_VALUE, Budget, LimitError
+from admission.detect.builtins import names_set_by
+from admission.detect.pieces import Building, closing, is_open
+from admission.detect.scope import Scope, unknown_value
+from admission.detect.words import Word, references, template_references
 
-MAX_WORDS = 10_000
-MAX_EXPANDED = 4 << 20
-"""Characters of all words together: variables that double themselves end here."""
 _MAX_DEPTH = 16
-
-OPEN = "\0open"
-"""A key among variables: more come from a place that is not read, so no default is certain."""
-
-
-class LimitError(Exception):
-    """The script is longer than anybody writes by hand."""
-
-
-@dataclass(slots=True)
-class _Building:
-    """The word being read."""
-
-    text: list[str] = field(default_factory=list)
-    unresolved: list[str] = field(default_factory=list)
-    is_template: bool = False
-    origin: str = ""
-    is_started: bool = False
-    is_plain: bool = True
-    """Only unquoted literal characters so far."""
-    name: str | None = None
-    """The name, once `NAME=` or `NAME+=` was read in front."""
+_PLAIN = re.compile(r"[A-Za-z0-9_./:,%@^~-]+")
+"""Characters that mean nothing to a shell wherever they stand."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 
 
 class WordReader:
     """Reads the words of one text. Used once."""
 
-    def __init__(self, script: Word, *, variables: Variables, arguments: tuple[Word, ...]) -> None:
+    def __init__(self, script: Word, *, scope: Scope, budget: Budget) -> None:
         self.text = script.text
         self.origin = script.origin
         self.at = 0
-        self.variables = dict(variables)
+        self.scope = scope
+        self.budget = budget
         self.assigned: dict[str, tuple[Word, ...]] = {}
         """Set for the command being read only."""
-        self.arguments = arguments
+        self.effects: dict[str, tuple[Word, ...]] = {}
+        """What the expansions of the command being read set: `${X:=8}`, `$((X = 8))`."""
         self.words: list[Word] = []
-        self.word = _Building(origin=self.origin)
-        self.num_words = 0
-        self.num_characters = 0
+        self.word = Building(origin=self.origin)
         self.depth = 0
         """How deep defaults nest."""
 
@@ -66,9 +49,7 @@ class WordReader:
 
     def add_word(self, word: Word) -> None:
         """Add *word* to the words of the command."""
-        self.num_words += 1
-        if self.num_words > MAX_WORDS:
-            raise LimitError(f"the script has more than {MAX_WORDS} words")
+        self.budget.add_word()
         self.words.append(word)
 
     def read_piece(self, char: str) -> None:
@@ -88,8 +69,10 @@ class WordReader:
         elif char in "$`":
             self._expansion(quoted=False)
         else:
-            self.at += 1
-            self.append(char)
+            plain = _PLAIN.match(self.text, self.at)
+            text = plain.group() if plain else char
+            self.at += len(text)
+            self.append(text)
 
     def _double_quotes(self) -> None:
         self.at += 1
@@ -103,8 +86,10 @@ class WordReader:
             elif char in "$`":
                 self._expansion(quoted=True)
             else:
-                self.at += 1
-                self.append(char, quoted=True)
+                plain = _PLAIN.match(self.text, self.at)
+                text = plain.group() if plain else char
+                self.at += len(text)
+                self.append(text, quoted=True)
         self.at += 1
 
     def _expansion(self, *, quoted: bool) -> None:
@@ -114,73 +99,106 @@ class WordReader:
         if char == "`":
             end = self.text.find("`", start + 1)
             self.at = end + 1 if end >= 0 else len(self.text)
-            self._unresolved(self.text[start : self.at])
+            self.unresolved(self.text[start : self.at])
         elif following == "(":
-            self.at = _closing(self.text, start + 1, "(", ")")
-            self._unresolved(self.text[start : self.at])
+            self.at = closing(self.text, start + 1, "(", ")")
+            text = self.text[start : self.at]
+            if text.startswith("$(("):
+                self.effects.update((name, unknown_value(name)) for name in names_set_by(text))
+            self.unresolved(text)
+        elif following == "'" and not quoted:
+            self._ansi_quotes()
+        elif following == '"' and not quoted:
+            self.at += 1
+            self._double_quotes()
         elif following == "{":
-            self.at = _closing(self.text, start + 1, "{", "}")
+            self.at = closing(self.text, start + 1, "{", "}")
             self._parameter(self.text[start + 2 : self.at - 1], start, quoted=quoted)
         elif following in ("@", "*"):
             self.at += 2
-            self._splice(self.arguments)
+            self._splice(self.scope.arguments)
         elif following.isdigit():
             self.at += 2
             self._positional(int(following), start)
-        elif following and (following.isalpha() or following == "_"):
-            end = start + 1
-            while end < len(self.text) and (self.text[end].isalnum() or self.text[end] == "_"):
-                end += 1
-            self.at = end
-            self._parameter(self.text[start + 1 : end], start, quoted=quoted)
+        elif name := _NAME.match(self.text, start + 1):
+            self.at = name.end()
+            self._parameter(name.group(), start, quoted=quoted)
         elif following in ("#", "?", "$", "!"):
             self.at += 2
-            self._unresolved(self.text[start : self.at])
+            self.unresolved(self.text[start : self.at])
         else:
             self.at += 1
             self.append("$", quoted=True)
 
-    def _parameter(self, body: str, start: int, *, quoted: bool) -> None:
-        """Expand `NAME`, `NAME[@]`, `NAME:-default` and `NAME:=default`; others stay unresolved."""
-        end = 0
-        while end < len(body) and (body[end].isalnum() or body[end] == "_"):
-            end += 1
-        name, rest = body[:end], body[end:]
-        value = self.assigned.get(name) or self.variables.get(name)
-        if not name:
-            if body in ("@", "*"):
-                self._splice(self.arguments)
-                return
-            self._unresolved(self.text[start : self.at])
-        elif name.isdigit() and not rest:
-            self._positional(int(name), start)
-        elif rest in ("[@]", "[*]"):
-            self._splice(value or ())
-        elif value is not None and (not rest or rest[:2] in (":-", ":=") or rest[:1] == "-"):
-            if rest[:1] == ":" and len(value) == 1 and value[0].text == "":
-                self._default(rest[2:], quoted=quoted)
+    def _ansi_quotes(self) -> None:
+        """Read `$'…'`."""
+        at = self.at + 2
+        parts: list[str] = []
+        while at < len(self.text) and self.text[at] != "'":
+            if self.text[at] == "\\":
+                following = self.text[at + 1 : at + 2]
+                parts.append(_ESCAPES.get(following, f"\\{following}"))
+                at += 2
             else:
-                self._value(value[0] if value else Word(text=""), quoted=quoted)
-        elif rest[:2] in (":-", ":=") and OPEN not in self.variables:
-            self._default(rest[2:], quoted=quoted)
-        elif rest[:1] == "-" and OPEN not in self.variables:
-            self._default(rest[1:], quoted=quoted)
-        elif rest[:2] in (":+",):
-            self.append("", quoted=quoted)
+                parts.append(self.text[at])
+                at += 1
+        self.at = at + 1
+        self.append("".join(parts), quoted=True)
+
+    def _parameter(self, body: str, start: int, *, quoted: bool) -> None:
+        """Expand `NAME`, `NAME[@]` and the forms with `-`, `=` and `+`; others stay unresolved."""
+        match = _NAME.match(body)
+        name = match.group() if match else ""
+        rest = body[len(name) :]
+        if not name and body in ("@", "*"):
+            self._splice(self.scope.arguments)
+        elif name.isdigit() and not rest:
+            self._positional(int(name) if len(name) < 6 else 0, start)
+        elif not name or name.isdigit():
+            self.unresolved(self.text[start : self.at])
+        elif rest in ("[@]", "[*]"):
+            self._splice(self._value_of(name) or ())
         else:
-            self._unresolved(self.text[start : self.at])
+            self._variable(name, rest, start, quoted=quoted)
+
+    def _variable(self, name: str, rest: str, start: int, *, quoted: bool) -> None:
+        value = self._value_of(name)
+        operator = rest[:2] if rest[:1] == ":" else rest[:1]
+        text = rest[len(operator) :]
+        is_empty = value is not None and len(value) == 1 and value[0].text == ""
+        is_missing = (value is None and not self.scope.is_open) or (
+            is_empty and operator[:1] == ":"
+        )
+        if operator in ("-", ":-", "=", ":=") and is_missing:
+            self._default(text, quoted=quoted)
+            if operator[-1] == "=":
+                self.effects[name] = (Word(text=text, unresolved=_references_in(text)),)
+        elif operator in ("+", ":+") and value is not None and not is_open(value):
+            if not is_missing:
+                self._default(text, quoted=quoted)
+        elif value is not None and operator in ("", "-", ":-", "=", ":="):
+            self._value(value[0] if value else Word(text=""), quoted=quoted)
+        else:
+            self.unresolved(self.text[start : self.at])
+
+    def _value_of(self, name: str) -> tuple[Word, ...] | None:
+        """Return the value of *name*; what stands before a command counts for assignments only."""
+        if name in self.effects:
+            return self.effects[name]
+        if self.word.name is not None and name in self.assigned:
+            return self.assigned[name]
+        return self.scope.get(name)
 
     def _default(self, text: str, *, quoted: bool) -> None:
         if self.depth >= _MAX_DEPTH:
             raise LimitError("defaults are nested too deep")
         inner = WordReader(
-            Word(text=text, origin=self.origin),
-            variables=self.variables,
-            arguments=self.arguments,
+            Word(text=text, origin=self.origin), scope=self.scope, budget=self.budget
         )
         inner.depth = self.depth + 1
         for value in inner.value():
             self._value(value, quoted=quoted)
+        self.effects.update(inner.effects)
 
     def value(self) -> tuple[Word, ...]:
         """Return the whole text as one word: the default of an expansion."""
@@ -194,10 +212,11 @@ class WordReader:
         return (*self.words, self.finish_word())
 
     def _positional(self, number: int, start: int) -> None:
-        if 1 <= number <= len(self.arguments):
-            self._value(self.arguments[number - 1], quoted=True)
+        arguments = self.scope.arguments
+        if 1 <= number <= len(arguments):
+            self._value(arguments[number - 1], quoted=True)
         else:
-            self._unresolved(self.text[start : self.at])
+            self.unresolved(self.text[start : self.at])
 
     def _splice(self, words: Iterable[Word]) -> None:
         for index, word in enumerate(words):
@@ -207,10 +226,14 @@ class WordReader:
 
     def _value(self, word: Word, *, quoted: bool) -> None:
         """Add the value of a variable; without quotes its blanks separate words."""
-        if quoted or self.word.name is not None or word.unresolved or not word.text.split():
+        if quoted or self.word.name is not None or not word.text.split():
             pieces = [word.text]
+        elif self.scope.get("IFS") is not None:
+            self.append(word.text, quoted=True)
+            self.word.unresolved.extend((*word.unresolved, word.text))
+            return
         else:
-            pieces = word.text.split()
+            pieces = [word.text] if word.unresolved else word.text.split()
             if word.text[0].isspace():
                 self.end_word()
         for index, piece in enumerate(pieces):
@@ -221,7 +244,8 @@ class WordReader:
         self.word.unresolved.extend(word.unresolved)
         self.word.is_template |= word.is_template
 
-    def _unresolved(self, reference: str) -> None:
+    def unresolved(self, reference: str) -> None:
+        """Add *reference*, which nothing resolves, as it is written."""
         self.append(reference, quoted=True)
         self.word.unresolved.append(reference)
 
@@ -230,45 +254,32 @@ class WordReader:
         return "".join(self.word.text)
 
     def append(self, text: str, *, quoted: bool = False) -> None:
-        if text == "=" and not quoted and self.word.is_plain and self.word.name is None:
+        """Add *text* to the word; the first plain `=` may make it an assignment."""
+        if text == "=" and not quoted and not self.word.has_equals and self.word.is_plain:
+            self.word.has_equals = True
             name = self.word_text().removesuffix("+")
             if name.isidentifier() and name.isascii():
                 self.word.name = name
-        self.num_characters += len(text)
-        if self.num_characters > MAX_EXPANDED:
-            raise LimitError(f"the script expands to more than {MAX_EXPANDED} characters")
+        self.budget.expand(len(text))
+        self.word.length += len(text)
+        if self.word.length > MAX_VALUE:
+            raise LimitError(f"a word expands to more than {MAX_VALUE} characters")
         self.word.text.append(text)
         self.word.is_started = self.word.is_started or quoted or bool(text)
         self.word.is_plain = self.word.is_plain and not quoted
 
     def finish_word(self) -> Word:
-        building, self.word = self.word, _Building(origin=self.origin)
+        building, self.word = self.word, Building(origin=self.origin)
         text = "".join(building.text)
         templates = [name for name in template_references(text) if name.startswith("{{")]
         return Word(
             text=text,
             origin=building.origin,
-            unresolved=(*building.unresolved, *templates),
+            unresolved=references(text, (*building.unresolved, *templates)),
             is_template=building.is_template or bool(templates),
         )
 
 
-def _closing(text: str, start: int, opening: str, closing: str) -> int:
-    """Return the index after the bracket that closes the one at *start*."""
-    depth = 0
-    quote = ""
-    at = start
-    while at < len(text):
-        char = text[at]
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == opening:
-            depth += 1
-        elif char == closing:
-            depth -= 1
-            if not depth:
-                return at + 1
-        at += 1
-    return len(text)
+def _references_in(text: str) -> tuple[str, ...]:
+    """Return *text* as one reference if anything in it expands."""
+    return (text,) if any(char in text for char in "$`\\\"'") else ()

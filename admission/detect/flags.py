@@ -8,6 +8,7 @@ beginning of a name is enough.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -35,8 +36,17 @@ class Options:
     """Long names, with `_`."""
     short: Mapping[str, str] = field(default_factory=dict)
     """`b` -> the long name."""
-    is_complete: bool = False
-    """No other flag exists: one that is not in `names` belongs to another program."""
+    ordered: tuple[str, ...] = field(init=False)
+    """The long names, to find unique beginnings in."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ordered", tuple(sorted(self.names)))
+
+    def beginning_with(self, text: str) -> str | None:
+        """Return the one name that begins with *text*, or None if there is none or several."""
+        at = bisect_left(self.ordered, text)
+        found = [name for name in self.ordered[at : at + 2] if text and name.startswith(text)]
+        return found[0] if len(found) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +61,8 @@ class Flag:
     path: str
     """Field path of the container in the object."""
     origin: str
+    is_open_ended: bool = False
+    """How many words belong to it is for the next ones to say."""
 
     @property
     def value(self) -> Word | None:
@@ -79,8 +91,8 @@ class Flags:
 
     given: tuple[Flag, ...] = ()
     positional: tuple[Word, ...] = ()
-    foreign: tuple[str, ...] = ()
-    """Flags that the options do not name."""
+    foreign: tuple[Flag, ...] = ()
+    """Those of them that the options do not name."""
 
     def get(self, *names: str) -> Flag | None:
         """Return the last flag given under one of *names*."""
@@ -88,9 +100,8 @@ class Flags:
         return found[-1] if found else None
 
     def is_on(self, *names: str) -> bool:
-        """Return whether the switch is given and on."""
-        flag = self.get(*names)
-        return flag is not None and flag.is_on
+        """Return whether one of the switches is given and on."""
+        return any(flag is not None and flag.is_on for flag in map(self.get, names))
 
     def has(self, *names: str) -> bool:
         """Return whether one of *names* is given."""
@@ -99,17 +110,15 @@ class Flags:
     @property
     def hidden(self) -> Word | None:
         """Return an unresolved word that may hold more flags (`$EXTRA_ARGS`), if there is one."""
-        for word in self.positional:
-            if word.unresolved and word.text.strip() in word.unresolved:
-                return word
-        return None
+        open_ended = (word for flag in self.given if flag.is_open_ended for word in flag.values)
+        return next((word for word in (*self.positional, *open_ended) if word.holds_more), None)
 
 
 def parse_flags(words: tuple[Word, ...], options: Options, *, where: str, path: str) -> Flags:
     """Return the flags in *words*; *where* and *path* name the container they stand in."""
     given: list[Flag] = []
     positional: list[Word] = []
-    foreign: list[str] = []
+    foreign: list[Flag] = []
     at = 0
     while at < len(words):
         word = words[at]
@@ -118,10 +127,11 @@ def parse_flags(words: tuple[Word, ...], options: Options, *, where: str, path: 
         if spelling is None:
             positional.append(word)
             continue
-        name = _resolve(spelling, options)
-        if name is None:
-            foreign.append(spelling)
-            name = _normal(spelling)
+        for reference in word.unresolved:
+            if reference in spelling:
+                positional.append(word.part(reference))
+        known = _resolve(spelling, options)
+        name = known or _normal(spelling)
         takes = options.names.get(name, Takes.MAYBE)
         values = [word.part(joined)] if is_joined else []
         limit = {Takes.NOTHING: 0, Takes.SEVERAL: len(words)}.get(takes, 1)
@@ -130,16 +140,18 @@ def parse_flags(words: tuple[Word, ...], options: Options, *, where: str, path: 
                 break
             values.append(words[at])
             at += 1
-        given.append(
-            Flag(
-                name=name,
-                spelling=spelling,
-                values=tuple(values),
-                where=where,
-                path=path,
-                origin=word.origin,
-            )
+        flag = Flag(
+            name=name,
+            spelling=spelling,
+            values=tuple(values),
+            where=where,
+            path=path,
+            origin=word.origin,
+            is_open_ended=not is_joined and takes in (Takes.SEVERAL, Takes.MAYBE),
         )
+        given.append(flag)
+        if known is None:
+            foreign.append(flag)
     return Flags(given=tuple(given), positional=tuple(positional), foreign=tuple(foreign))
 
 
@@ -165,8 +177,7 @@ def _resolve(spelling: str, options: Options) -> str | None:
         return options.short.get(spelling[1:])
     if name in options.names:
         return name
-    found = [known for known in options.names if known.startswith(name)] if name else []
-    return found[0] if len(found) == 1 else None
+    return options.beginning_with(name)
 
 
 def _normal(spelling: str) -> str:

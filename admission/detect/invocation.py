@@ -40,6 +40,10 @@ class Launch:
     parallelism: Mapping[str, tuple[object, str]] = field(default_factory=dict)
     """Spec path -> value and source."""
     gaps: tuple[Gap, ...] = ()
+    is_on_cpu: bool = False
+    """It hides the GPUs from what it starts."""
+    unseen: str = ""
+    """What may decide otherwise and cannot be seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ class Invocation:
     path: str
     """Field path of the container."""
     launch: Launch
+    is_sure: bool = True
+    """It runs for certain, once what is before it succeeds."""
     fetched: Mapping[str, str] = field(default_factory=dict)
     """File name -> URL, for files that the same command line downloads."""
 

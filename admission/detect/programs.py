@@ -7,25 +7,27 @@ One recognised script is read. Several that differ, or one that is not known, is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from admission.codes import ReasonCode
 from admission.detect import activity
-from admission.detect.commands import SHELLS, Commands
+from admission.detect.commands import Commands
 from admission.detect.container import Container
-from admission.detect.draft import Draft
+from admission.detect.draft import SHARDED_HINT, Draft
 from admission.detect.environment import read_environment
-from admission.detect.flags import Flags
-from admission.detect.invocation import Invocation
-from admission.detect.launchers.wrappers import SUBCOMMANDS, WRAPPERS
-from admission.detect.ranks import apply_parallelism, ranks_of, visible_gpus
-from admission.detect.scripts import Call, Family, families_of
-from admission.detect.shell import Command
+from admission.detect.ranks import (
+    VISIBLE,
+    apply_parallelism,
+    ranks_of,
+    visible_gpus,
+)
+from admission.detect.scripts import Call
+from admission.detect.sorting import Programs, sorted_programs
 from admission.detect.versions import put_versions
-from admission.detect.words import Variables, Word
+from admission.detect.words import Variables
 from admission.values import Json, Unit, Workload
 
 _NEEDED = ("model.name", "input.batchSize")
+MAX_PROGRAMS = 16
+"""Trainings of one container that are compared."""
 HINT = (
     "state it in the annotation vramgate.dev/spec: "
     "{framework: pytorch, model: {source: …, name: …}, input: {batchSize: …}}"
@@ -40,24 +42,6 @@ _ENVIRONMENT = (
 """Variables that change how much memory PyTorch takes."""
 
 
-@dataclass(slots=True)
-class _Sorted:
-    """A container's commands by what they are."""
-
-    known: list[tuple[Invocation, Family]] = field(default_factory=list)
-    ambiguous: list[tuple[Invocation, tuple[Family, ...]]] = field(default_factory=list)
-    unread: list[tuple[str, str, tuple[Word, ...]]] = field(default_factory=list)
-    """Name, what it is, arguments."""
-    opaque: list[str] = field(default_factory=list)
-    """What is run and cannot be seen into."""
-    launched: list[str] = field(default_factory=list)
-    """Those of them that a launcher starts: trainings, surely."""
-    templates: list[Word] = field(default_factory=list)
-    """Commands that are not resolved."""
-    idle: bool = False
-    """A smoke test, a server, a notebook."""
-
-
 def read_programs(
     container: Container, commands: Commands, unit: Unit, workload: Workload, *, given: Json
 ) -> Draft | None:
@@ -65,7 +49,7 @@ def read_programs(
 
     *given* is what the owner states.
     """
-    found = _sorted(container, commands)
+    found = sorted_programs(container, commands)
     draft = Draft(given=given)
     if found.known:
         draft = _read_known(found, container, commands, unit, workload, draft)
@@ -82,12 +66,14 @@ def read_programs(
             reason=f"the command {word.text:.80} is not resolved",
             hint="render the template before it is applied, or " + HINT,
         )
-    elif (
-        found.opaque
-        or commands.problems
-        or (not container.argv and not activity.is_smoke_image(container.image))
-    ):
+    elif commands.problems:
+        pass
+    elif found.opaque or (not container.argv and not activity.is_smoke_image(container.image)):
         _opaque(container, found, draft, unit)
+    elif found.on_cpu:
+        draft.is_idle = True
+        names = ", ".join(dict.fromkeys(found.on_cpu))
+        draft.warnings.append(f"{container.path}: {names:.120} runs on the CPU")
     else:
         return None
     for problem in commands.problems:
@@ -97,64 +83,8 @@ def read_programs(
     return draft
 
 
-def _sorted(container: Container, commands: Commands) -> _Sorted:
-    found = _Sorted()
-    for invocation in commands.invocations:
-        _sort_invocation(invocation, found)
-    if commands.inline:
-        found.opaque.append("Python code on the command line")
-    for command in commands.others:
-        _sort_command(command, container, found)
-    return found
-
-
-def _sort_invocation(invocation: Invocation, found: _Sorted) -> None:
-    name = invocation.name
-    if not invocation.program.is_known:
-        found.templates.append(invocation.program)
-        return
-    if invocation.is_module:
-        if activity.is_serving_module(name):
-            found.idle = True
-            return
-        if name in activity.TOOLS:
-            return
-        for beginning, title in activity.UNREAD_MODULES.items():
-            if name.startswith(beginning):
-                found.unread.append((name, title, invocation.arguments))
-                return
-    families = families_of(invocation)
-    if len(families) == 1:
-        found.known.append((invocation, families[0]))
-    elif families:
-        found.ambiguous.append((invocation, families))
-    else:
-        found.opaque.append(name)
-        if invocation.launch.is_distributed:
-            found.launched.append(name)
-
-
-def _sort_command(command: Command, container: Container, found: _Sorted) -> None:
-    word = command.words[0]
-    name = word.text.rpartition("/")[2]
-    if not word.is_known and word.text in word.unresolved:
-        found.templates.append(word)
-    elif activity.is_no_training(name):
-        found.idle = True
-    elif name in activity.UNREAD:
-        found.unread.append((name, activity.UNREAD[name], command.words[1:]))
-    elif word.text.startswith("-"):
-        if not activity.is_smoke_image(container.image):
-            found.opaque.append("the image's own entry point")
-    elif name in SHELLS:
-        script = next((w.text for w in command.words[1:] if not w.text.startswith("-")), name)
-        found.opaque.append(script.rpartition("/")[2])
-    elif name not in activity.HARMLESS and name not in WRAPPERS and name not in SUBCOMMANDS:
-        found.opaque.append(name)
-
-
 def _read_known(
-    found: _Sorted,
+    found: Programs,
     container: Container,
     commands: Commands,
     unit: Unit,
@@ -162,7 +92,7 @@ def _read_known(
     draft: Draft,
 ) -> Draft:
     drafts = []
-    for invocation, family in found.known:
+    for invocation, family in found.known[:MAX_PROGRAMS]:
         one = Draft(given=draft.given)
         _put_environment(one, invocation.variables, container, commands)
         ranks = ranks_of(invocation, unit, workload)
@@ -175,7 +105,7 @@ def _read_known(
         family.read(call, one)
         _written(commands, one, container)
         apply_parallelism(one, invocation, ranks)
-        _hidden(call.flags, one, container)
+        _hidden(call, one)
         drafts.append(one)
     first = drafts[0]
     for name, title, _ in found.unread:
@@ -189,7 +119,14 @@ def _read_known(
     if found.launched:
         names = ", ".join(dict.fromkeys(found.launched))
         first.warnings.append(f"{container.path}: {names:.120} is not read; it may use the GPU")
-    if any(other.document != first.document for other in drafts[1:]):
+    for other in drafts[1:]:
+        first.doubts.extend(doubt for doubt in other.doubts if doubt not in first.doubts)
+        first.gaps.extend(gap for gap in other.gaps if gap not in first.gaps)
+    if not any(invocation.is_sure for invocation, _ in found.known):
+        first.doubt(f"{container.path}: {found.known[0][0].name:.80} runs under a condition only")
+    if len(found.known) > len(drafts) or any(
+        other.document != first.document for other in drafts[1:]
+    ):
         names = ", ".join(invocation.name for invocation, _ in found.known)
         first.gap(
             *_NEEDED,
@@ -211,22 +148,26 @@ def _written(commands: Commands, draft: Draft, container: Container) -> None:
         code=ReasonCode.UNSUPPORTED,
         path=container.path,
         reason="the script writes accelerate's default configuration, which is not read yet",
-        hint="state it in the annotation vramgate.dev/spec: "
-        "{training: {precision: …}, parallelism: {strategy: …}}",
+        hint=f"{SHARDED_HINT}, with training: {{precision: …}}",
     )
 
 
-def _hidden(flags: Flags, draft: Draft, container: Container) -> None:
-    """Say so if an unresolved word may hold more flags."""
-    word = flags.hidden
+def _hidden(call: Call, draft: Draft) -> None:
+    """Note what may decide otherwise and is not seen: the last flag counts, wherever it is."""
+    invocation = call.invocation
+    word = call.flags.hidden
     if word is not None:
-        draft.warnings.append(
-            f"{container.path}.{word.origin or 'args'}: {word.text:.60} is not resolved; "
+        draft.doubt(
+            f"{invocation.path}.{word.origin or 'args'}: {word.text:.60} is not resolved; "
             "flags in it are not seen"
         )
+    if invocation.launch.unseen:
+        draft.doubt(f"{invocation.path}: {invocation.launch.unseen}", "parallelism.strategy")
+    if any(not value.is_known for value in invocation.variables.get(VISIBLE, ())):
+        draft.doubt(f"{invocation.path}.env: {VISIBLE} is not resolved")
 
 
-def _ambiguous(container: Container, found: _Sorted, draft: Draft) -> None:
+def _ambiguous(container: Container, found: Programs, draft: Draft) -> None:
     invocation, families = found.ambiguous[0]
     names = " or ".join(family.name for family in families)
     draft.gap(
@@ -238,7 +179,7 @@ def _ambiguous(container: Container, found: _Sorted, draft: Draft) -> None:
     )
 
 
-def _unread(container: Container, found: _Sorted, draft: Draft) -> None:
+def _unread(container: Container, found: Programs, draft: Draft) -> None:
     name, title, _ = found.unread[0]
     draft.gap(
         *_NEEDED,
@@ -249,7 +190,7 @@ def _unread(container: Container, found: _Sorted, draft: Draft) -> None:
     )
 
 
-def _opaque(container: Container, found: _Sorted, draft: Draft, unit: Unit) -> None:
+def _opaque(container: Container, found: Programs, draft: Draft, unit: Unit) -> None:
     """Read variable names, and say which of model and batch they leave open."""
     read_environment(container, draft, gpus=unit.gpus)
     if draft.get("model.name") is not None and draft.get("input.batchSize") is not None:

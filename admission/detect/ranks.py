@@ -16,6 +16,8 @@ from admission.detect.words import Variables, Word
 from admission.values import Finding, Unit, Workload
 
 _EVERY_GPU = ("gpu", "auto", "cuda")
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_NO_DEVICE = ("", "-1", "none", "void", "NoDevFiles")
 _DEGREE = "parallelism.dataParallel"
 _OPERATOR_KINDS = ("PyTorchJob",)
 """Kinds whose operator starts torchrun with one process a GPU on every replica."""
@@ -88,10 +90,22 @@ def apply_parallelism(draft: Draft, invocation: Invocation, ranks: Ranks) -> Non
 
 def visible_gpus(variables: Variables, gpus: int) -> int:
     """Return how many of *gpus* a process sees: `CUDA_VISIBLE_DEVICES` may hide some."""
-    for word in variables.get("CUDA_VISIBLE_DEVICES", ()):
-        if word.is_known and word.text.strip():
-            return max(1, min(gpus, len(word.text.split(","))))
+    for word in variables.get(VISIBLE, ()):
+        if word.is_known:
+            return max(1, min(gpus, len(_visible(word))))
     return gpus
+
+
+def hides_all_gpus(variables: Variables) -> bool:
+    """Return whether `CUDA_VISIBLE_DEVICES` is set, and names no device."""
+    return any(word.is_known and not _visible(word) for word in variables.get(VISIBLE, ()))
+
+
+def _visible(word: Word) -> list[str]:
+    """Return the devices named before the first that there cannot be: CUDA stops there."""
+    names = [name.strip() for name in word.text.split(",")]
+    stop = next((at for at, name in enumerate(names) if name in _NO_DEVICE), len(names))
+    return names[:stop]
 
 
 def _processes(other: Unit, unit: Unit, per_pod: int) -> int:

@@ -20,9 +20,10 @@ from admission.detect.annotation import (
     read_annotation,
     replaced_parts,
 )
+from admission.detect.budget import budget_for
 from admission.detect.commands import commands_of
 from admission.detect.container import read_container
-from admission.detect.draft import Draft, value_at
+from admission.detect.draft import Draft, is_stated, value_at
 from admission.detect.programs import HINT, read_programs
 from admission.values import Finding, Reading, Unit, Workload
 from admission.workloads.fields import is_template
@@ -33,6 +34,7 @@ from admission.workloads.resources import (
     gpu_request,
     is_gpu,
 )
+from admission.workloads.units import MAX_UNITS
 from estimator.errors import SpecError
 from estimator.spec import JobSpec, parse_spec
 
@@ -59,16 +61,21 @@ def read_unit(
     Raises:
         RequestError: if a field of the container or an annotation has the wrong type.
     """
-    container = read_container(unit, documents=documents)
-    annotation = read_annotation(unit, workload)
+    if len(workload.units) > MAX_UNITS and unit not in workload.units[:MAX_UNITS]:
+        return Reading(unknowns=(_too_many(unit),))
+    budget = budget_for(len(workload.units))
+    container = read_container(unit, budget, documents=documents)
+    annotation = read_annotation(unit, workload, limit=budget.annotation)
     draft = read_programs(
-        container, commands_of(container), unit, workload, given=annotation.document
+        container, commands_of(container, budget), unit, workload, given=annotation.document
     )
-    if draft is None and not annotation.document and not annotation.problems:
-        return Reading(skip=ReasonCode.NO_TRAINING)
+    is_silent = not annotation.document and not annotation.problems
+    if is_silent and (draft is None or draft.is_idle):
+        return Reading(skip=ReasonCode.NO_TRAINING, warnings=tuple(draft.warnings) if draft else ())
     draft = draft or Draft()
     document, sources = _merge(draft, annotation)
-    warnings = (*_request_warnings(unit), *draft.warnings, *conflicts(annotation, draft))
+    doubts = tuple(_doubts(draft, annotation))
+    warnings = (*_request_warnings(unit), *draft.warnings, *doubts, *conflicts(annotation, draft))
     spec, invalid = _check(document, annotation, unit)
     unknowns = (
         *annotation.problems,
@@ -87,8 +94,24 @@ def read_unit(
         unknowns=_distinct(unknowns),
         warnings=warnings,
         partial=json_types(document),
-        is_certain=draft.is_certain or "model.name" in annotation.sources,
+        is_certain=not doubts,
     )
+
+
+def _too_many(unit: Unit) -> Finding:
+    return Finding(
+        code=ReasonCode.UNSUPPORTED,
+        path=unit.container_path,
+        reason=f"more than {MAX_UNITS} GPU containers in one workload; the rest is not read",
+    )
+
+
+def _doubts(draft: Draft, annotation: Annotation) -> Iterator[str]:
+    """Yield the doubts that the owner's word does not settle."""
+    for doubt in draft.doubts:
+        stated = (is_stated(annotation.document, path) for path in doubt.settled_by)
+        if not doubt.settled_by or not all(stated):
+            yield doubt.reason
 
 
 def _merge(draft: Draft, annotation: Annotation) -> tuple[dict[str, Any], dict[str, str]]:
@@ -146,7 +169,7 @@ def _place(path: str, annotation: Annotation, unit: Unit) -> str:
 def _open(draft: Draft, annotation: Annotation) -> Iterator[Finding]:
     """Yield the gaps that the owner's word does not close."""
     for gap in draft.gaps:
-        stated = (value_at(annotation.document, path) is not None for path in gap.closed_by)
+        stated = (is_stated(annotation.document, path) for path in gap.closed_by)
         if not gap.closed_by or not all(stated):
             yield gap.finding
 

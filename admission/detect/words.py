@@ -5,10 +5,17 @@ Word: text, where it stands, the references that nothing resolves
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from admission.codes import ReasonCode
+
+MAX_REFERENCES = 64
+"""In one word. With more, the whole word counts as one reference."""
+MAX_REFERENCE = 256
+_MARK = re.compile(r"\$|\{\{")
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +40,22 @@ class Word:
         """Return why the word is not known."""
         return ReasonCode.TEMPLATE if self.is_template else ReasonCode.UNRESOLVED_VARIABLE
 
+    @property
+    def holds_more(self) -> bool:
+        """Return whether the word is nothing but references: it may be several words, or flags."""
+        rest = self.text
+        for reference in self.unresolved:
+            rest = rest.replace(reference, "")
+        return bool(self.unresolved) and not rest.strip()
+
     def part(self, text: str) -> Word:
         """Return the word for *text*, a part of this one."""
-        return replace(
-            self, text=text, unresolved=tuple(name for name in self.unresolved if name in text)
+        kept = tuple(
+            name
+            for name in self.unresolved
+            if name in text or (len(name) > MAX_REFERENCE and text in name)
         )
+        return replace(self, text=text, unresolved=kept)
 
 
 Variables = Mapping[str, tuple[Word, ...]]
@@ -46,20 +64,28 @@ Variables = Mapping[str, tuple[Word, ...]]
 
 def literal(text: str, *, origin: str = "") -> Word:
     """Return the word for a *text* that no shell reads: `$NAME` in it is a template's."""
-    names = tuple(template_references(text))
+    names = references(text, template_references(text))
     return Word(text=text, origin=origin, unresolved=names, is_template=bool(names))
+
+
+def references(text: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return *names*, what is not resolved in *text*, each once; too many are the whole text."""
+    distinct = tuple(dict.fromkeys(names))
+    return distinct if len(distinct) <= MAX_REFERENCES else (text,)
 
 
 def template_references(text: str) -> list[str]:
     """Return the `$NAME`, `${NAME}`, `$(NAME)` and `{{…}}` in *text*, in order."""
+    if "$" not in text and "{{" not in text:
+        return []
     found = []
-    at = 0
     last = {closing: text.rfind(closing) for closing in ("}}", "}", ")")}
-    while at < len(text):
-        end = _reference_end(text, at, last)
+    at = 0
+    while match := _MARK.search(text, at):
+        end = _reference_end(text, match.start(), last)
         if end:
-            found.append(text[at:end])
-        at = end or at + 1
+            found.append(text[match.start() : end])
+        at = end or match.start() + 1
     return found
 
 
@@ -70,15 +96,11 @@ def _reference_end(text: str, at: int, last: Mapping[str, int]) -> int:
     """
     if text.startswith("{{", at):
         return text.find("}}", at) + 2 if last["}}"] > at else 0
-    if text[at] != "$" or at + 1 >= len(text):
-        return 0
-    for opening, closing in (("{", "}"), ("(", ")")):
-        if text[at + 1] == opening:
+    for opening, closing in (("${", "}"), ("$(", ")")):
+        if text.startswith(opening, at):
             return text.find(closing, at) + 1 if last[closing] > at else 0
-    end = at + 1
-    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
-        end += 1
-    return end if end > at + 1 and not text[at + 1].isdigit() else 0
+    match = _NAME.match(text, at + 1)
+    return match.end() if match else 0
 
 
 def words(text: str) -> tuple[str, ...]:

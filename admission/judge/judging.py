@@ -20,13 +20,13 @@ from admission.decision import (
     Policy,
     best_of,
     budget_of,
-    class_verdict,
     unit_verdict,
 )
 from admission.detect import read_unit
+from admission.judge.asking import Answer, Question, answer_of, class_verdicts, devices_of
 from admission.judge.conclusion import conclude
 from admission.judge.deadline import Deadline, Late
-from admission.message.findings import failed, late, no_class
+from admission.message.findings import no_class
 from admission.values import (
     ClassVerdict,
     Finding,
@@ -39,7 +39,7 @@ from admission.values import (
 )
 from estimator.device import Device
 from estimator.errors import EstimatorError
-from estimator.result import Estimate, Fit
+from estimator.result import Fit
 from estimator.spec import JobSpec
 from estimator.workers.api import Estimator
 
@@ -55,20 +55,7 @@ class _View:
     reach: Reach
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """One spec and the cards it is to be estimated for: equal units ask once."""
-
-    spec: JobSpec
-    devices: tuple[Device, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """Estimates by card, or why there are none."""
-
-    estimates: Mapping[Device, Estimate]
-    findings: tuple[Finding, ...] = ()
+Views = tuple[_View, ...]
 
 
 async def judge(
@@ -86,17 +73,43 @@ async def judge(
     *classes* are all node classes of the cluster; *documents* are values of ConfigMaps, by
     `configmap/NAME/KEY`. An estimate that is late makes `unknown`; late hints are left out.
     """
-    deadline = Deadline(deadline_seconds)
-    views = [_view(unit, workload, classes, documents) for unit in workload.units]
-    answers = await _answers(views, estimator, deadline)
-    judged = [_judged(view, answers) for view in views]
-    hinted = await asyncio.gather(
-        *(
-            _with_hints(unit, view, estimator, deadline)
-            for unit, view in zip(judged, views, strict=True)
-        )
+    views = read_views(workload, classes=classes, documents=documents)
+    return await judge_views(
+        workload,
+        views,
+        estimator=estimator,
+        policy=policy,
+        change=change,
+        deadline_seconds=deadline_seconds,
     )
-    return conclude(workload, hinted, policy=policy, change=change or Change())
+
+
+def read_views(
+    workload: Workload,
+    *,
+    classes: Sequence[NodeClass],
+    documents: Mapping[str, str] = NO_DOCUMENTS,
+) -> Views:
+    """Return what `judge` reads first, without asking anybody: safe in any thread."""
+    return tuple(_view(unit, workload, classes, documents) for unit in workload.units)
+
+
+async def judge_views(
+    workload: Workload,
+    views: Views,
+    *,
+    estimator: Estimator,
+    policy: Policy,
+    change: Change | None = None,
+    deadline_seconds: float | None = None,
+) -> Judgement:
+    """Return what `judge` does, once the units of *workload* are read."""
+    deadline = Deadline(deadline_seconds)
+    answers = await _answers(views, estimator, deadline)
+    units = await asyncio.gather(
+        *(_finished(_judged(view, answers), view, estimator, deadline) for view in views)
+    )
+    return conclude(workload, units, policy=policy, change=change or Change())
 
 
 def _view(
@@ -111,62 +124,41 @@ def _view(
 
 async def _answers(
     views: Iterable[_View], estimator: Estimator, deadline: Deadline
-) -> dict[str, _Answer]:
+) -> dict[str, Answer]:
     """Return the answer to each distinct spec, by its digest; all are asked at once."""
     questions = _questions(views)
     found = await asyncio.gather(
-        *(_answer(question, estimator, deadline) for question in questions.values())
+        *(answer_of(question, estimator, deadline) for question in questions.values())
     )
     return dict(zip(questions, found, strict=True))
 
 
-def _questions(views: Iterable[_View]) -> dict[str, _Question]:
+def _questions(views: Iterable[_View]) -> dict[str, Question]:
     """Return one question a spec, over every card that one of its units may use."""
-    questions: dict[str, _Question] = {}
+    questions: dict[str, Question] = {}
     for view in views:
         spec = view.reading.spec
-        devices = _devices(view.reach.reachable)
+        devices = devices_of(view.reach.reachable)
         if spec is None or not devices:
             continue
         digest = spec.digest()
         asked = questions.get(digest)
         together = dict.fromkeys((*(asked.devices if asked else ()), *devices))
-        questions[digest] = _Question(spec=spec, devices=tuple(together))
+        questions[digest] = Question(spec=spec, devices=tuple(together))
     return questions
 
 
-def _devices(classes: Iterable[NodeClass]) -> tuple[Device, ...]:
-    """Return the distinct cards of known capacity."""
-    known = (node_class.device for node_class in classes if budget_of(node_class) is not None)
-    return tuple(dict.fromkeys(device for device in known if device is not None))
-
-
-async def _answer(question: _Question, estimator: Estimator, deadline: Deadline) -> _Answer:
-    try:
-        estimates = await deadline.of(_estimate(question, estimator))
-    except Late:
-        return _Answer(estimates={}, findings=(late(),))
-    except EstimatorError as error:
-        return _Answer(estimates={}, findings=failed(error))
-    return _Answer(estimates=estimates)
-
-
-async def _estimate(question: _Question, estimator: Estimator) -> dict[Device, Estimate]:
-    estimates = await estimator.estimate(question.spec, question.devices)
-    return dict(zip(question.devices, estimates, strict=True))
-
-
-def _judged(view: _View, answers: Mapping[str, _Answer]) -> UnitJudgement:
+def _judged(view: _View, answers: Mapping[str, Answer]) -> UnitJudgement:
     """Return the verdict on one unit, without hints."""
     reading = view.reading
     if reading.skip is not None:
         return _without_estimate(view, Verdict.SKIPPED, reading.skip)
     if reading.spec is None:
         return _unknown(view, reading.unknowns)
-    answer = answers.get(reading.spec.digest(), _Answer(estimates={}))
+    answer = answers.get(reading.spec.digest(), Answer(estimates={}))
     if answer.findings:
         return _unknown(view, answer.findings)
-    verdicts = _class_verdicts(view.reach.reachable, answer.estimates)
+    verdicts = class_verdicts(view.reach.reachable, answer.estimates)
     verdict, reason = unit_verdict(verdicts)
     best = best_of(verdicts)
     findings = (no_class(verdicts, view.reach),) if verdict is Verdict.UNKNOWN else ()
@@ -181,15 +173,6 @@ def _judged(view: _View, answers: Mapping[str, _Answer]) -> UnitJudgement:
     )
 
 
-def _class_verdicts(
-    classes: Iterable[NodeClass], estimates: Mapping[Device, Estimate]
-) -> tuple[ClassVerdict, ...]:
-    return tuple(
-        class_verdict(node_class, estimates.get(node_class.device) if node_class.device else None)
-        for node_class in classes
-    )
-
-
 def _unknown(view: _View, findings: tuple[Finding, ...]) -> UnitJudgement:
     reason = findings[0].code if findings else ReasonCode.ESTIMATOR_FAILED
     judged = _without_estimate(view, Verdict.UNKNOWN, reason)
@@ -201,10 +184,53 @@ def _without_estimate(view: _View, verdict: Verdict, reason: str) -> UnitJudgeme
         unit=view.unit,
         reading=view.reading,
         verdict=verdict,
-        classes=_class_verdicts(view.reach.reachable, {}),
+        classes=class_verdicts(view.reach.reachable, {}),
         estimate=None,
         reason=reason,
     )
+
+
+async def _finished(
+    judged: UnitJudgement, view: _View, estimator: Estimator, deadline: Deadline
+) -> UnitJudgement:
+    """Return *judged* with what is asked only of jobs that no card they may use holds."""
+    certain = await _behind_taints(judged, view, estimator, deadline)
+    return await _with_hints(certain, view, estimator, deadline)
+
+
+async def _behind_taints(
+    judged: UnitJudgement, view: _View, estimator: Estimator, deadline: Deadline
+) -> UnitJudgement:
+    """Return *judged* with the cards that a toleration would open which its pods may be given.
+
+    They keep a job from being refused. If they cannot be asked in time, nothing is refused either.
+    """
+    spec, tainted = judged.reading.spec, view.reach.tainted
+    is_held = judged.verdict is not Verdict.OOM and bool(view.reach.reachable)
+    if spec is None or not tainted or is_held:
+        return judged
+    devices = devices_of(tainted)
+    question = Question(spec=spec, devices=devices)
+    answer = await answer_of(question, estimator, deadline) if devices else Answer(estimates={})
+    if answer.findings:
+        code = answer.findings[0].code
+        return replace(judged, verdict=Verdict.UNKNOWN, reason=code, findings=answer.findings)
+    verdicts = class_verdicts(tainted, answer.estimates)
+    verdict, reason = unit_verdict(judged.classes, tainted=verdicts)
+    if verdict is Verdict.TIGHT:
+        best = best_of(judged.classes) or best_of(verdicts)
+        return replace(
+            judged,
+            verdict=verdict,
+            reason=reason,
+            estimate=best.estimate if best else None,
+            findings=(),
+            elsewhere=verdicts,
+        )
+    if verdict is Verdict.UNKNOWN and judged.verdict is Verdict.OOM:
+        findings = (no_class(verdicts, view.reach),)
+        return replace(judged, verdict=verdict, reason=reason, findings=findings)
+    return judged
 
 
 async def _with_hints(
@@ -248,8 +274,8 @@ async def _elsewhere(
     """Return the verdicts on cards the pod may not use, as far as they are larger."""
     budget = budget_of(best.node_class) or 0
     larger = [node_class for node_class in closed if (budget_of(node_class) or 0) > budget]
-    devices = _devices(larger)
+    devices = devices_of(larger)
     if not devices:
         return ()
-    answer = await _answer(_Question(spec=spec, devices=devices), estimator, deadline)
-    return _class_verdicts(larger, answer.estimates)
+    answer = await answer_of(Question(spec=spec, devices=devices), estimator, deadline)
+    return class_verdicts(larger, answer.estimates)

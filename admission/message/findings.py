@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from admission.capacity.eligibility import Reach, Stage
 from admission.codes import ReasonCode, Verdict
+from admission.plaintext import plain
 from admission.values import ClassVerdict, Finding
 from estimator.errors import (
     EstimateTimeoutError,
@@ -18,7 +19,9 @@ from estimator.errors import (
     UnsupportedJobError,
 )
 
-SPEC_HINT = "describe the job in annotation vramgate.dev/spec"
+FAULT = "its estimate failed, which is our fault"
+REPORT_HINT = "report it: it is a bug of vramgate, and an annotation cannot help"
+MEMORY_HINT = "report it; an operator can raise workers.memoryBytes in the settings"
 
 _OBSTACLE_HINTS = {
     Stage.TAINT: "add a toleration for it, if the job is meant to run there",
@@ -58,11 +61,24 @@ def failed(error: EstimatorError) -> tuple[Finding, ...]:
         case EstimateTimeoutError():
             return (Finding(code=ReasonCode.LATE, path="", reason=late().reason, hint=error.hint),)
         case MemoryLimitError():
-            reason = "its estimate took more memory than one estimate may"
+            reason, hint = "its estimate took more memory than one estimate may", MEMORY_HINT
         case _:
-            reason = "its estimate failed, which is our fault"
-    hint = error.hint or f"{SPEC_HINT}, or report it"
+            reason, hint = f"{FAULT}: {plain(error.message, limit=300)}", REPORT_HINT
+    hint = error.hint or hint
     return (Finding(code=ReasonCode.ESTIMATOR_FAILED, path="", reason=reason, hint=hint),)
+
+
+def is_fault(finding: Finding) -> bool:
+    """Return whether our own code is the reason."""
+    return finding.code == ReasonCode.ESTIMATOR_FAILED
+
+
+def told_reason(finding: Finding) -> str:
+    """Return the reason as the person who sent the job is told it.
+
+    What our own code said of its failure is for whoever reports it: `explain` shows it.
+    """
+    return FAULT if finding.reason.startswith(FAULT) else finding.reason
 
 
 def no_class(classes: Sequence[ClassVerdict], reach: Reach) -> Finding:

@@ -37,7 +37,8 @@ def _of_spec(judged: UnitJudgement, fit: Fit) -> Iterator[str]:
     spec = judged.reading.spec
     batch = fit.largest_batch
     if batch is not None and (spec is None or batch < spec.input.batch_size):
-        yield f"with batch size {batch}"
+        is_shared = spec is not None and spec.parallelism.data_parallel > 1
+        yield f"with batch size {batch}{' per GPU' if is_shared else ''}"
     knobs = [knob for knob in fit.knobs if knob.path != BATCH_PATH]
     yield from (f"with {knob.text}" for knob in knobs[:MAX_KNOBS])
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from admission.capacity.eligibility import closing_taints
 from admission.codes import ORDER, ReasonCode, Verdict
 from admission.decision import Cause, best_of, budget_of
+from admission.message.findings import told_reason
 from admission.message.hints import fitting_changes
 from admission.values import ClassVerdict, Finding, NodeClass, UnitJudgement
 from estimator.result import Estimate
@@ -59,6 +61,8 @@ def wording_of(judged: UnitJudgement) -> Wording:
     """Return what is said about one unit."""
     if judged.verdict is Verdict.SKIPPED:
         return Wording(need=skip_text(judged.reason))
+    if judged.reason == Cause.TAINTED_CARD:
+        return _tainted_card(judged)
     best = best_of(judged.classes)
     if judged.verdict is Verdict.UNKNOWN or best is None or best.estimate is None:
         return _unknown(judged)
@@ -130,8 +134,8 @@ def _small_card(judged: UnitJudgement, small: ClassVerdict) -> Wording:
         )
     return Wording(
         need=(
-            f"may land on a card that is too small: needs {needs} on one GPU; "
-            f"{_gives(small, judged.classes)}"
+            f"may land on a card that is too small: {_gives(small, judged.classes)}, and it needs "
+            f"{needs} there"
         ),
         why=(f"it fits {_fitting_text(judged.classes)}",),
         advice=_choose(judged.classes),
@@ -144,9 +148,9 @@ def _shared_card(judged: UnitJudgement) -> Wording:
     enough = small.estimate.enough.device_bytes if small.estimate else 0
     return Wording(
         need=(
-            f"may run out of GPU memory: needs up to {gib_up(enough)} on one GPU, and "
-            f"{card_text(small.node_class, judged.classes)} shares "
-            f"{gib_down(budget_of(small.node_class) or 0)} between pods by time-slicing"
+            f"may run out of GPU memory: {card_text(small.node_class, judged.classes)} shares "
+            f"{gib_down(budget_of(small.node_class) or 0)} between pods by time-slicing, and it "
+            f"needs up to {gib_up(enough)} of them"
         ),
         why=("time-slicing keeps no memory apart, so what the neighbours take is not known",),
     )
@@ -164,6 +168,33 @@ def _unknown_card(judged: UnitJudgement) -> Wording:
     )
 
 
+def _tainted_card(judged: UnitJudgement) -> Wording:
+    """Return the smallest card that holds it, where only a taint keeps its pods away today."""
+    best = best_of(judged.elsewhere)
+    assert best is not None, "a class behind a taint was the reason"
+    holding = [found for found in judged.elsewhere if found.verdict is best.verdict]
+    where = min(holding, key=lambda found: budget_of(found.node_class) or 0)
+    taints = closing_taints(judged.unit, where.node_class)
+    condition = f"if the pod tolerates {'taint' if len(taints) == 1 else 'taints'} "
+    condition += " and ".join(taints)
+    fits = "fits" if where.verdict is Verdict.FITS else "may fit"
+    card = card_text(where.node_class, judged.elsewhere)
+    advice = "add the toleration, unless the cluster adds it to the pod (RuntimeClass, Kueue)"
+    open_best = best_of(judged.classes)
+    if open_best is None or open_best.estimate is None:
+        return Wording(
+            need=f"{fits} {card}, {condition}; no other GPU node is open to it", advice=advice
+        )
+    return Wording(
+        need=(
+            f"needs at least {gib_up(open_best.estimate.least.device_bytes)} on one GPU; "
+            f"{_largest(open_best.node_class, judged.classes, but_for_taints=True)}"
+        ),
+        why=(f"it {fits} {card}, {condition}",),
+        advice=advice,
+    )
+
+
 def _fits(judged: UnitJudgement) -> Wording:
     small = min(judged.classes, key=lambda found: budget_of(found.node_class) or 0)
     enough = small.estimate.enough.device_bytes if small.estimate else 0
@@ -171,7 +202,7 @@ def _fits(judged: UnitJudgement) -> Wording:
     card = card_text(small.node_class, judged.classes)
     if small.node_class.members:
         card = f"the smallest card this job may use ({card})"
-    return Wording(need=f"fits: {gib_up(enough)} on one GPU is enough; {card} gives it {budget}")
+    return Wording(need=f"fits: {gib_up(enough)} is enough on {card}, which gives it {budget}")
 
 
 def _unknown(judged: UnitJudgement) -> Wording:
@@ -194,14 +225,18 @@ def _unknown(judged: UnitJudgement) -> Wording:
 def _found(finding: Finding, judged: UnitJudgement) -> str:
     source = judged.reading.sources.get(finding.path)
     where = f"{finding.path} (from {source})" if source else finding.path
-    return f"{where}: {finding.reason}" if where else finding.reason
+    reason = told_reason(finding)
+    return f"{where}: {reason}" if where else reason
 
 
-def _largest(node_class: NodeClass, classes: Sequence[ClassVerdict]) -> str:
+def _largest(
+    node_class: NodeClass, classes: Sequence[ClassVerdict], *, but_for_taints: bool = False
+) -> str:
     budget = gib_down(budget_of(node_class) or 0)
     if not node_class.members:
         return f"{node_class.name} gives it {budget}"
-    return f"the largest card this job may use ({card_text(node_class, classes)}) gives it {budget}"
+    may = "may use as it is" if but_for_taints else "may use"
+    return f"the largest card this job {may} ({card_text(node_class, classes)}) gives it {budget}"
 
 
 def _gives(found: ClassVerdict, classes: Sequence[ClassVerdict]) -> str:
@@ -236,18 +271,15 @@ def _choose(classes: Sequence[ClassVerdict]) -> str:
     label = "nvidia.com/gpu.product"
     node_class = _fitting(classes)[0]
     product = node_class.labels.get(label, node_class.product)
-    return f"choose the card, for one by nodeSelector {label}: {product}"
+    return f"choose the card, for example with nodeSelector {label}: {product}"
 
 
 def _largest_part(estimate: Estimate) -> tuple[str, ...]:
-    """Return what takes most of the need.
-
-    The parts are those of the expected peak, which may be more than the job could get by on.
-    """
+    """Return what takes most of the expected peak: the parts of the least need are not known."""
     sizes = {name: getattr(estimate.breakdown, name) for name in _PARTS}
     name = max(sizes, key=lambda part: sizes[part])
     if not sizes[name]:
         return ()
-    if sizes[name] <= estimate.least.device_bytes:
-        return (f"{_PARTS[name]} {gib_up(sizes[name])} of it",)
-    return (f"{_PARTS[name]} most of it, {gib_up(sizes[name])} at the expected peak",)
+    is_most = 2 * sizes[name] >= estimate.peak.device_bytes
+    share = "most of it" if is_most else "the largest part"
+    return (f"{_PARTS[name]} {share}, {gib_up(sizes[name])} at the expected peak",)

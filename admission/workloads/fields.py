@@ -22,7 +22,7 @@ def mapping(value: object, path: str) -> Json:
     """Return *value* as a mapping with string keys; `null` is the empty one."""
     if value is None:
         return {}
-    if not isinstance(value, Mapping) or any(not isinstance(key, str) for key in value):
+    if not isinstance(value, Mapping) or not {type(key) for key in value} <= {str}:
         raise wrong(path, value, "a mapping")
     return value
 

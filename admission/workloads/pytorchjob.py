@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from admission.errors import RequestError
 from admission.values import Json
 from admission.workloads.fields import count, mapping, sequence
-from admission.workloads.units import Template, template_of
+from admission.workloads.units import MAX_TEMPLATES, Template, template_of
 
 _STARTED = ("Running", "Restarting", "Succeeded", "Failed")
 
@@ -27,9 +28,15 @@ def has_started(obj: Json) -> bool:
 
 
 def replica_templates(obj: Json, key: str) -> tuple[Template, ...]:
-    """Return the templates of a kubeflow.org kind whose roles are under `spec.<key>`."""
+    """Return the templates of a kubeflow.org kind whose roles are under `spec.<key>`.
+
+    Raises:
+        RequestError: if there are more roles than any job has.
+    """
     spec = mapping(obj.get("spec"), "spec")
     roles = mapping(spec.get(key), f"spec.{key}")
+    if len(roles) > MAX_TEMPLATES:
+        raise RequestError(f"spec.{key}: {len(roles)} roles; at most {MAX_TEMPLATES} are read")
     found = []
     for role, body in roles.items():
         path = f"spec.{key}.{role}"

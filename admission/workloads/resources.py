@@ -9,7 +9,7 @@ Source of the vendors' names: docs/contracts.md 4 and each device plugin's docum
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException
 
 from admission.values import Json
 from admission.workloads.fields import MAX_COUNT, is_template, mapping, sequence, text, wrong
@@ -125,9 +125,10 @@ def quantity(value: object, path: str) -> int:
         raise wrong(path, value, accepted)
     try:
         amount = Decimal(number) * _SUFFIXES[suffix]
-    except InvalidOperation:
+        is_whole = 0 <= amount <= MAX_COUNT and amount == int(amount)
+    except (DecimalException, OverflowError):
         raise wrong(path, value, accepted) from None
-    if not 0 <= amount <= MAX_COUNT or amount != int(amount):
+    if not is_whole:
         raise wrong(path, value, accepted)
     return int(amount)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from admission.errors import RequestError
 from admission.values import Json, Unit
@@ -16,7 +17,10 @@ from admission.workloads.fields import mapping, sequence, text
 from admission.workloads.resources import GpuRequest, gpu_claims, gpu_request
 
 MAX_CONTAINERS = 256
-"""Far more than any pod has; keeps the work per request bounded."""
+MAX_TEMPLATES = 64
+"""Far more than anybody has; they keep the work per request bounded."""
+MAX_UNITS = 32
+"""GPU containers of a workload that are judged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +66,15 @@ def template_of(body: object, path: str, *, role: str, replicas: int) -> Templat
 
 
 def units_of(templates: Iterable[Template]) -> tuple[Unit, ...]:
-    """Return the units of *templates*, in order.
+    """Return the units of *templates* that start pods, in order.
+
+    One more than `MAX_UNITS` at most: it stands for all the rest.
 
     Raises:
         RequestError: if containers or their resources are malformed.
     """
-    return tuple(unit for template in templates for unit in _units(template))
+    found = (unit for template in templates if template.replicas for unit in _units(template))
+    return tuple(islice(found, MAX_UNITS + 1))
 
 
 def pod_gpus(requests: Iterable[tuple[bool, bool, int]]) -> int:

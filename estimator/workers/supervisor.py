@@ -107,11 +107,11 @@ class Supervisor:
         match ready.exception():
             case None:
                 self._log_readiness(ready.result())
-            case UnsupportedJobError() as refusal:
-                self._refusal = refusal
             case EstimatorError() as error:
-                name = {"framework": self._framework, "error": error.message}
-                _log.warning("estimator template did not start", extra=name)
+                if isinstance(error, UnsupportedJobError):
+                    self._refusal = error
+                facts = {"framework": self._framework, "error": error.message}
+                _log.error("template failed", extra=facts)
 
     def _note_ended(self, ended: asyncio.Future[int]) -> None:
         """Allow one start at once after an end; pause before the second one in a row."""
@@ -121,7 +121,7 @@ class Supervisor:
             self._next_start = loop.time() + min(pause, LONGEST_PAUSE)
         self._failures += 1
         facts = {"framework": self._framework, "status": ended.result()}
-        _log.info("estimator template ended", extra=facts)
+        _log.info("template ended", extra=facts)
 
     def note_answer(self) -> None:
         """Forget earlier ends: the template works."""
@@ -130,10 +130,10 @@ class Supervisor:
     def _log_readiness(self, readiness: Readiness) -> None:
         facts = {
             "framework": self._framework,
-            "import_seconds": round(readiness.import_seconds, 2),
+            "seconds": round(readiness.import_seconds, 2),
             "rss_bytes": readiness.rss_bytes,
         }
-        _log.info("estimator template ready", extra=facts)
+        _log.info("template ready", extra=facts)
         if not readiness.confined:
             _log.warning("estimator workers may open sockets", extra=facts)
         if readiness.num_threads != 1:

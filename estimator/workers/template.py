@@ -34,6 +34,7 @@ from estimator.workers.limits import Limits
 from estimator.workers.wire import error_document
 
 MAX_MESSAGE = 1 << 16
+MAX_REASON = 300
 LAST_WORDS = 4096
 """How much of what a fork writes to its standard output and error is kept."""
 
@@ -172,10 +173,8 @@ def main() -> None:
             control.send(orjson.dumps({"failed": error_document(error)}))
             return
         except Exception as error:
-            text = f"the {options.framework} frontend does not start: {type(error).__name__}"
-            failure = error_document(TraceError(text))
-            details = f"{type(error).__name__}: {error}"[:LAST_WORDS]
-            control.send(orjson.dumps({"failed": failure, "details": details}))
+            text = f"the {options.framework} frontend does not start: {_first_line(error)}"
+            control.send(orjson.dumps({"failed": error_document(TraceError(text))}))
             return
         gc.collect()
         gc.freeze()  # forks do not touch, and so do not copy, what was imported
@@ -187,6 +186,13 @@ def _prepare(name: str) -> Callable[[str], Handler]:
     module, _, function = name.partition(":")
     prepare: Callable[[str], Handler] = getattr(import_module(module), function)
     return prepare
+
+
+def _first_line(error: Exception) -> str:
+    """Return the kind of *error* and the first line of what it says, if it says anything."""
+    said = str(error).strip().splitlines()
+    kind = type(error).__name__
+    return f"{kind}: {said[0]}"[:MAX_REASON] if said else kind
 
 
 def _readiness(import_seconds: float) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.cache import Cache
+from admission.cache import Cache, Retention
+from estimator.errors import EstimateTimeoutError
 
 
 class Clock:
@@ -68,3 +69,13 @@ def test_cache_never_holds_more_than_its_bound(keys: list[int], entries: int) ->
 
     assert len(cache) == min(entries, len(set(keys)))
     assert all(cache.get(key) == key for key in keys[-1:])
+
+
+def test_timeout_is_remembered_twice_as_long_each_time() -> None:
+    """Up to the time of any failure of ours; a setting longer than that stands."""
+    slow = EstimateTimeoutError("too slow")
+    memory = Retention(timeout_failure_seconds=100, failure_seconds=300)
+    patient = Retention(timeout_failure_seconds=500, failure_seconds=300)
+
+    assert [memory.seconds(slow, before=before) for before in (None, 100, 200)] == [100, 200, 300]
+    assert patient.seconds(slow, before=500) == 500

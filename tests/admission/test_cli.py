@@ -22,6 +22,14 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{package_version()}\n"
 
 
+def test_version_is_a_flag_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """As people try it first; no command is loaded for it."""
+    status = main(["--version"])
+
+    assert status == 0
+    assert capsys.readouterr().out == f"{package_version()}\n"
+
+
 def test_help_of_serve_names_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
     """Flags only choose the file, the kubeconfig and the log level."""
     status = main(["serve", "--help"])

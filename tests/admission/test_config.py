@@ -66,7 +66,7 @@ def test_every_problem_is_reported_at_once_with_its_path() -> None:
 
     assert found == [
         "server.port: '8443' is not accepted: input should be a valid integer",
-        "server.cert_file: unknown key (value 'a.crt')",
+        "server.cert_file: unknown key (value 'a.crt'); did you mean 'certFile'?",
         "policy.mode: 'strict' is not one of 'enforce', 'warn' or 'off'",
         "workers.maxConcurrent: 0 is not accepted: input should be greater than or equal to 1",
         "metrics: unknown key (value {})",
@@ -114,6 +114,33 @@ def test_every_setting_is_documented() -> None:
     ]
 
     assert undocumented == []
+
+
+def test_schema_says_what_each_setting_means() -> None:
+    """`vramgate schema settings` describes each section and key."""
+    parts = Settings.model_json_schema(by_alias=True)["$defs"]
+    sections = {name: part for name, part in parts.items() if "properties" in part}
+
+    silent = [
+        f"{name}.{key}"
+        for name, section in sections.items()
+        for key, field in section["properties"].items()
+        if not field.get("description")
+    ]
+
+    assert silent == []
+    assert all(section["description"] for section in sections.values())
+    port = sections["ServerSettings"]["properties"]["port"]
+    assert port["description"].startswith("Port of the reviews.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: !!int x", "a: !!bool x", "a: !!timestamp x", "!!python/name:os", "a: \x00", "a: \t- b"],
+)
+def test_broken_yaml_of_any_kind_is_a_problem_of_the_settings(text: str) -> None:
+    """Whatever the parser stumbles over ends with a reason, never with a traceback."""
+    assert problems(text)
 
 
 def test_settings_are_frozen() -> None:

@@ -144,6 +144,32 @@ def test_time_sliced_card_beside_one_that_fits_is_named_as_the_cause() -> None:
     assert unit_verdict(classes) == (Verdict.TIGHT, Cause.SHARED_CARD)
 
 
+@pytest.mark.parametrize(
+    ("budgets", "tainted", "verdict", "reason"),
+    [
+        ([8], [16], Verdict.TIGHT, Cause.TAINTED_CARD),
+        ([8], [13], Verdict.TIGHT, Cause.TAINTED_CARD),
+        ([], [16], Verdict.TIGHT, Cause.TAINTED_CARD),
+        ([8], [11, 16, None], Verdict.TIGHT, Cause.TAINTED_CARD),
+        ([8], [11], Verdict.OOM, Cause.TOO_LARGE),
+        ([8], [11, None], Verdict.UNKNOWN, ReasonCode.NO_CLASS),
+        ([], [11], Verdict.UNKNOWN, ReasonCode.NO_CLASS),
+        ([8, None], [16], Verdict.UNKNOWN, ReasonCode.NO_CLASS),
+        ([16], [8], Verdict.FITS, Cause.FITS),
+        ([13], [16], Verdict.TIGHT, Cause.LITTLE_ROOM),
+    ],
+)
+def test_card_behind_a_taint_keeps_a_job_from_being_refused_and_changes_nothing_else(
+    budgets: list[int | None], tainted: list[int | None], verdict: Verdict, reason: str
+) -> None:
+    """`oom` would be a guess that the toleration never comes; a held job does not need it."""
+    classes, behind = (
+        [on(None if gib is None else gib * GIB) for gib in each] for each in (budgets, tainted)
+    )
+
+    assert unit_verdict(classes, tainted=behind) == (verdict, reason)
+
+
 def test_best_class_is_by_verdict_then_by_budget() -> None:
     """The largest of the cards that hold it best; unknown ones do not count."""
     small, large, unknown = on(16 * GIB), on(40 * GIB), on(None)

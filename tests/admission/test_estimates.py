@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from admission.cache import CacheResult
-from admission.estimates import MAX_RUNNING, AskingPool, EstimatePool, Retention
+from admission.cache import CacheResult, Retention
+from admission.estimates import MAX_ASKED, MAX_RUNNING, AskingPool, EstimatePool
 from estimator.device import Device
 from estimator.errors import (
     EstimateTimeoutError,
@@ -275,16 +275,157 @@ async def test_flood_of_new_specs_is_late_at_once() -> None:
     workers.may_answer.clear()
     pool = EstimatePool(workers)
     waiting = [
-        asyncio.create_task(names(pool, T4, batch_size=size + 1)) for size in range(MAX_RUNNING)
+        ask(pool, asker=str(size % 8), batch_size=size + 1)[1] for size in range(MAX_RUNNING)
     ]
     await asyncio.sleep(0)
 
-    with pytest.raises(EstimateTimeoutError, match="other estimates are waiting"):
-        await names(pool, T4, batch_size=1000)
+    with pytest.raises(EstimateTimeoutError, match="128 other estimates are waiting"):
+        await ask(pool, asker="8", batch_size=1000)[1]
 
     workers.may_answer.set()
     await asyncio.gather(*waiting)
     assert await names(pool, T4, batch_size=1000) == ["Tesla-T4"]
+
+
+async def test_flood_of_one_asker_leaves_room_for_others() -> None:
+    """One namespace cannot take every place in the queue."""
+    workers = FakeWorkers()
+    workers.may_answer.clear()
+    pool = EstimatePool(workers)
+    waiting = [ask(pool, asker="flood", batch_size=size + 1)[1] for size in range(MAX_ASKED)]
+    await asyncio.sleep(0)
+
+    with pytest.raises(EstimateTimeoutError):
+        await ask(pool, asker="flood", batch_size=1000)[1]
+    other = ask(pool, asker="other", batch_size=1000)[1]
+    workers.may_answer.set()
+
+    assert await other
+    await asyncio.gather(*waiting)
+
+
+def ask(
+    pool: EstimatePool, *, asker: str, batch_size: int
+) -> tuple[AskingPool, asyncio.Task[tuple[Estimate, ...]]]:
+    """Return one review's view of the pool and its question."""
+    asking = AskingPool(pool, asker=asker)
+    spec = job_spec(batch_size=batch_size)
+    return asking, asyncio.create_task(asking.estimate(spec, [T4]))
+
+
+class OneByOne(FakeWorkers):
+    """Notes the batch sizes in the order they are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[int] = []
+
+    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+        """Note and answer."""
+        self.batches.append(spec.input.batch_size)
+        return await super().estimate(spec, devices)
+
+
+async def test_namespaces_are_served_in_rotation() -> None:
+    """Whoever asks for many specs waits behind its own."""
+    workers = OneByOne()
+    workers.may_answer.clear()
+    pool = EstimatePool(workers, max_concurrent=1)
+    tasks = [ask(pool, asker="greedy", batch_size=size)[1] for size in (1, 2, 3, 4)]
+    tasks += [ask(pool, asker="modest", batch_size=size)[1] for size in (10, 11)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert pool.num_waiting == 5
+
+    workers.may_answer.set()
+    await asyncio.gather(*tasks)
+
+    assert workers.batches == [1, 2, 10, 3, 11, 4]
+
+
+async def test_question_that_nobody_waits_for_is_dropped_unless_it_has_begun() -> None:
+    """What runs goes on and fills the cache; what waits makes room."""
+    workers = OneByOne()
+    workers.may_answer.clear()
+    pool = EstimatePool(workers, max_concurrent=1)
+    begun, _ = ask(pool, asker="a", batch_size=1)
+    waiting, task = ask(pool, asker="a", batch_size=2)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    for review in (begun, waiting):
+        review.leave()
+    await asyncio.wait([task])
+    workers.may_answer.set()
+    again = await names(pool, T4, batch_size=1)
+
+    assert task.cancelled()
+    assert again == ["Tesla-T4"]
+    assert workers.batches == [1]
+
+
+async def test_question_is_kept_while_one_of_its_reviews_waits() -> None:
+    """Of two reviews of one spec in the queue the patient one is answered."""
+    workers = OneByOne()
+    workers.may_answer.clear()
+    pool = EstimatePool(workers, max_concurrent=1)
+    ask(pool, asker="a", batch_size=1)
+    hasty, _ = ask(pool, asker="a", batch_size=2)
+    _, patient = ask(pool, asker="b", batch_size=2)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    hasty.leave()
+    workers.may_answer.set()
+
+    assert await patient
+    assert workers.batches == [1, 2]
+
+
+async def test_question_dropped_in_this_moment_is_asked_anew() -> None:
+    """A review that comes while a dropped question ends does not join it."""
+    workers = OneByOne()
+    workers.may_answer.clear()
+    pool = EstimatePool(workers, max_concurrent=1)
+    ask(pool, asker="a", batch_size=1)
+    left, _ = ask(pool, asker="a", batch_size=2)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    left.leave()
+    _, fresh = ask(pool, asker="a", batch_size=2)
+    workers.may_answer.set()
+
+    assert await fresh
+
+
+async def test_review_that_was_answered_asks_nothing_more() -> None:
+    """A question left over from it starts no work."""
+    workers = OneByOne()
+    asking = AskingPool(EstimatePool(workers))
+    asking.leave()
+
+    with pytest.raises(EstimateTimeoutError):
+        await asking.estimate(job_spec(), [T4])
+    with pytest.raises(EstimateTimeoutError):
+        await asking.fit(job_spec(), [T4])
+
+    assert workers.batches == []
+
+
+async def test_spec_that_times_out_again_is_remembered_twice_as_long() -> None:
+    """120 s, 240 s, 480 s, then 600 s as any failure: it holds a worker ever more seldom."""
+    workers, clock = FakeWorkers(), Clock()
+    pool = EstimatePool(workers, clock=clock)
+    workers.failure = EstimateTimeoutError("too slow")
+    starts: list[float] = []
+    for clock.now in range(0, 3000, 10):
+        with pytest.raises(EstimateTimeoutError):
+            await names(pool, T4)
+        if len(workers.asked) > len(starts):
+            starts.append(clock.now)
+
+    assert starts == [0, 120, 120 + 240, 360 + 480, 840 + 600, 1440 + 600, 2040 + 600]
 
 
 async def test_closing_ends_what_is_running() -> None:

@@ -23,8 +23,10 @@ from admission.decision import Cause, Change, Policy
 from admission.explanation import explanation_of
 from admission.judge.conclusion import conclude
 from admission.manifests import read_manifests
+from admission.message.findings import failed
 from admission.values import Finding, Judgement, Reading, UnitJudgement, WorkloadRef
 from estimator.device import Device
+from estimator.errors import TraceError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.units import GIB
@@ -361,15 +363,62 @@ def test_unknown_card_is_refused_with_the_closest(run: Callable[..., Run], tmp_p
     assert "a100-sxm4-40gb" in found.err
 
 
-def test_manifests_without_workloads_are_no_error(run: Callable[..., Run], tmp_path: Path) -> None:
-    """A chart may hold none; the answer is an empty list."""
+def test_manifests_without_workloads_are_bad_input(run: Callable[..., Run], tmp_path: Path) -> None:
+    """A wrong path in CI must not read as: nothing is wrong."""
     file = tmp_path / "service.yaml"
     file.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Service"}), "utf-8")
 
     found = run(str(file), "--gpu", "t4", "-o", "json")
 
-    assert (found.status, json.loads(found.out)) == (0, [])
-    assert found.err == "vramgate: no workload in these manifests\n"
+    assert found == Run(
+        status=2,
+        out="",
+        err="vramgate: no workload in these manifests: nothing in them runs containers\n",
+    )
+
+
+@pytest.mark.parametrize("kind", [{}, {"apiVersion": "vramgate.dev/v1", "kind": "JobSpec"}])
+def test_job_spec_is_sent_to_the_other_command(
+    run: Callable[..., Run], tmp_path: Path, kind: dict[str, str]
+) -> None:
+    """With or without its kind."""
+    file = tmp_path / "spec.yaml"
+    file.write_text(yaml.safe_dump({**kind, **spec_document()}), "utf-8")
+
+    found = run(str(file), "--gpu", "t4")
+
+    message = f"vramgate: {file}: document 1 is a JobSpec: use `vramgate estimate`\n"
+    assert found == Run(status=2, out="", err=message)
+
+
+@pytest.mark.parametrize(
+    ("option", "values"), [("--gpu", ("t4", "l4")), ("--nodes", ("a.yaml", "b.yaml"))]
+)
+def test_cards_given_twice_are_refused(
+    run: Callable[..., Run], option: str, values: tuple[str, str]
+) -> None:
+    """The last one would win in silence."""
+    found = run("job.yaml", *(word for value in values for word in (option, value)))
+
+    assert (found.status, found.out) == (2, "")
+    assert option in found.err
+    assert "given twice" in found.err
+
+
+def test_fault_of_ours_is_told_whole_and_ends_with_status_3() -> None:
+    """The message for the job's owner stays short; whoever reports the bug needs the rest."""
+    (finding,) = failed(TraceError("tensor 3 is freed twice"))
+    unit = judged(Verdict.UNKNOWN, reason=finding.code, findings=(finding,))
+    found = [judgement(unit), of_verdict(Verdict.OOM)]
+    screen = io.StringIO()
+
+    print_judgements(found, Console(file=screen))
+
+    assert explain.exit_status(found, strict=False) == 3
+    assert explanation_of(found[0])["unknowns"][0]["reason"] == finding.reason
+    assert "  failed: its estimate failed, which is our fault: tensor 3 is freed twice\n" in (
+        screen.getvalue()
+    )
 
 
 def test_case_holds_what_the_files_hold(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +18,25 @@ from admission.capacity.classes import classes_of
 from admission.codes import Action, Mode
 from admission.config import LateAction, LogFormat, LogLevel, PolicySettings
 from admission.estimates import EstimatePool
-from admission.handler import FAULT_WARNING, Handler
+from admission.handler import (
+    FAULT_WARNING,
+    UNREAD,
+    Handler,
+)
+from admission.judge.judging import Views, read_views
 from admission.logs import configure_logs
 from admission.metrics import Metrics
+from admission.reader import (
+    MAX_READING,
+    MAX_UNREAD,
+    SMALL_BODY,
+    SMALL_EXPANSIONS,
+    SMALL_UNITS,
+    Reader,
+    ReviewReader,
+)
 from admission.response import Answer
-from admission.values import NodeClass
+from admission.values import NodeClass, Workload
 from estimator.device import Device
 from estimator.errors import TraceError
 from estimator.result import Estimate, Fit
@@ -75,19 +91,41 @@ class FakeCluster:
         return self.modes.get(namespace)
 
 
+class SlowReader:
+    """Reads when it may, and notes the threads it was called in."""
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+        self.may_read = threading.Event()
+
+    def __call__(self, workload: Workload, *, classes: Sequence[NodeClass]) -> Views:
+        """Return what the real one reads, late; at once where it would hold up the loop."""
+        self.threads.append(threading.current_thread())
+        if threading.current_thread() is not threading.main_thread():
+            self.may_read.wait(30)
+        return read_views(workload, classes=classes)
+
+
 class Bench:
     """A handler with everything around it, in mode enforce."""
 
-    def __init__(self, policy: PolicySettings | None = None) -> None:
+    def __init__(
+        self,
+        policy: PolicySettings | None = None,
+        *,
+        read: Reader = read_views,
+        max_concurrent: int = 8,
+    ) -> None:
         self.workers = FakeWorkers()
         self.cluster = FakeCluster()
         self.metrics = Metrics(CollectorRegistry())
-        self.pool = EstimatePool(self.workers, watcher=self.metrics)
+        self.pool = EstimatePool(self.workers, max_concurrent=max_concurrent, watcher=self.metrics)
         self.handler = Handler(
             policy=policy or PolicySettings(mode=Mode.ENFORCE),
             cluster=self.cluster,
             pool=self.pool,
             metrics=self.metrics,
+            reader=ReviewReader(read),
         )
 
     async def answer(self, review: object, *, timeout_text: str | None = "5s") -> Answer:
@@ -426,7 +464,7 @@ async def test_annotation_that_is_no_spec_is_unknown(spec: str) -> None:
 
     assert response["allowed"] is True
     assert response["auditAnnotations"]["verdict"] == "unknown"
-    assert FAULT_WARNING not in response["warnings"]
+    assert not any(FAULT_WARNING in warning for warning in response["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -480,7 +518,7 @@ async def test_fault_of_ours_lets_the_job_pass_and_is_logged(
     answer = await bench.answer(review_of(job(batch_size=TOO_LARGE)))
 
     response = orjson.loads(answer.body)["response"]
-    assert response == {"uid": "0815", "allowed": True, "warnings": [FAULT_WARNING]}
+    assert response == {"uid": "0815", "allowed": True, "warnings": [f"vramgate: {FAULT_WARNING}"]}
     assert SECRET in logged.getvalue()
     assert bench.series("vramgate_unknown_total") == {'{code="fault"}': 1}
 
@@ -524,3 +562,163 @@ async def test_review_is_counted_with_its_cache_and_source() -> None:
         '{cache="miss",kind="Job"}': 1,
     }
     assert bench.series("vramgate_spec_source_total") == {'{source="annotation"}': 2}
+
+
+def large(**changes: Any) -> dict[str, Any]:
+    """Return a job too large to be read on the loop: a long script, as people paste them."""
+    obj = job(**changes)
+    obj["metadata"]["annotations"]["script"] = "x" * SMALL_BODY
+    return obj
+
+
+async def test_review_that_takes_long_to_read_is_late_and_holds_nobody_up() -> None:
+    """It is answered at its deadline as `onLate` says, is no fault, and others pass meanwhile."""
+    reader = SlowReader()
+    bench = Bench(read=reader)
+
+    slow = asyncio.create_task(
+        bench.response(review_of(large(batch_size=TOO_LARGE)), timeout_text="800ms")
+    )
+    await asyncio.sleep(0.05)
+    started = time.monotonic()
+    other = await bench.response(review_of(job(batch_size=FITS)))
+    seconds = time.monotonic() - started
+    response = await slow
+    reader.may_read.set()
+
+    assert other["auditAnnotations"]["verdict"] == "fits"
+    assert seconds < 0.2
+    assert response["allowed"] is True
+    assert response["warnings"] == [f"vramgate: {UNREAD}"]
+    assert response["auditAnnotations"] == {
+        "verdict": "unknown",
+        "mode": "enforce",
+        "reason": "late",
+    }
+    assert bench.series("vramgate_unknown_total") == {'{code="late"}': 1}
+    assert bench.series("vramgate_review_seconds_count")['{cache="late",kind="Job"}'] == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "owner"),
+    [
+        (PolicySettings(mode=Mode.ENFORCE), "nightly"),
+        (PolicySettings(mode=Mode.ENFORCE, on_late=LateAction.ALLOW), ""),
+        (PolicySettings(mode=Mode.OFF), ""),
+    ],
+)
+async def test_unread_job_is_silent_where_a_late_one_is(policy: PolicySettings, owner: str) -> None:
+    """Controlled objects, `onLate: allow` and mode off hear nothing."""
+    reader = SlowReader()
+
+    response = await Bench(policy, read=reader).response(
+        review_of(large(owner=owner)), timeout_text="550ms"
+    )
+    reader.may_read.set()
+
+    assert response["allowed"] is True
+    assert "warnings" not in response
+
+
+async def test_large_review_read_in_time_is_judged_like_any() -> None:
+    """Reading in a thread changes nothing but where it happens."""
+    reader = SlowReader()
+    reader.may_read.set()
+
+    response = await Bench(read=reader).response(review_of(large(batch_size=TOO_LARGE)))
+
+    assert response["allowed"] is False
+    assert reader.threads[0] is not threading.main_thread()
+
+
+async def test_malformed_large_review_is_a_broken_request_too() -> None:
+    """What the thread raises reaches the answer: HTTP 400 with the field and the uid."""
+    broken = large()
+    broken["spec"]["template"]["spec"]["containers"] = "x"
+
+    answer = await Bench().answer(review_of(broken))
+
+    document = orjson.loads(answer.body)
+    assert (answer.status, document["details"]) == (400, {"uid": "0815"})
+    assert "spec.template.spec.containers" in document["message"]
+
+
+async def test_update_whose_stored_object_cannot_be_read_in_time_is_not_denied() -> None:
+    """The stored object may have been as bad: in doubt for the person."""
+    reader = SlowReader()
+    bench = Bench(read=reader)
+    small = job(batch_size=TOO_LARGE)
+    stored = job(batch_size=FITS)
+    container = stored["spec"]["template"]["spec"]["containers"][0]
+    stored["spec"]["template"]["spec"]["containers"] = [container] * (SMALL_UNITS + 1)
+
+    response = await bench.response(review_of(small, old=stored), timeout_text="800ms")
+    reader.may_read.set()
+
+    assert response["allowed"] is True
+    assert response["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "units", "on_loop"),
+    [
+        ("plain", 1, True),
+        ("plain", SMALL_UNITS, True),
+        ("$" * SMALL_EXPANSIONS, 1, True),
+        ("plain", SMALL_UNITS + 1, False),
+        ("$" * (SMALL_EXPANSIONS + 1), 1, False),
+        ("x" * SMALL_BODY, 1, False),
+    ],
+)
+async def test_small_reviews_stay_on_the_loop(annotation: str, units: int, on_loop: bool) -> None:
+    """A thread costs more than reading a plain job; many units or variables may take long."""
+    reader = SlowReader()
+    reader.may_read.set()
+    obj = job()
+    obj["metadata"]["annotations"]["note"] = annotation
+    obj["spec"]["template"]["spec"]["containers"] *= units
+
+    await Bench(read=reader).response(review_of(obj))
+
+    assert [thread is threading.main_thread() for thread in reader.threads] == [on_loop]
+
+
+async def test_threads_that_read_are_few_and_whoever_waits_is_late() -> None:
+    """A flood of large reviews starts no flood of threads, and beyond a bound nobody waits."""
+    reader = SlowReader()
+    bench = Bench(read=reader)
+    review = review_of(large())
+
+    waiting = [
+        asyncio.create_task(bench.response(review, timeout_text="2s"))
+        for _ in range(MAX_READING + MAX_UNREAD)
+    ]
+    await asyncio.sleep(0.5)
+    started = time.monotonic()
+    over = await bench.response(review, timeout_text="10s")
+    seconds = time.monotonic() - started
+    answers = await asyncio.gather(*waiting)
+    reader.may_read.set()
+
+    assert len(reader.threads) == MAX_READING
+    assert seconds < 1
+    assert {answer["auditAnnotations"]["reason"] for answer in (over, *answers)} == {"late"}
+
+
+async def test_answered_reviews_leave_no_question_that_has_not_begun() -> None:
+    """Late reviews of one namespace do not keep the workers from the next for an hour."""
+    bench = Bench(max_concurrent=1)
+    bench.workers.may_answer.clear()
+
+    await asyncio.gather(
+        *(
+            bench.response(review_of(job(batch_size=size)), timeout_text="550ms")
+            for size in range(1, 11)
+        )
+    )
+    bench.workers.may_answer.set()
+    response = await bench.response(review_of(job(batch_size=TOO_LARGE)))
+
+    assert response["allowed"] is False
+    assert bench.workers.num_asked == 2
+    await bench.pool.close()

@@ -17,11 +17,12 @@ from admission.logs import configure_logs
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     """Leave logging as it was found."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    root, ours = logging.getLogger(), logging.getLogger("estimator")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
     yield
     root.handlers[:] = handlers
-    root.setLevel(level)
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
     structlog.reset_defaults()
 
 
@@ -88,6 +89,18 @@ def test_extra_fields_of_a_standard_log_line_are_kept() -> None:
 
     (line,) = lines(stream)
     assert (line["event"], line["status"]) == ("a fork ended", 9)
+
+
+def test_templates_are_heard_at_info_and_libraries_are_not() -> None:
+    """An operator sees when a template is warm; the estimator's lines count as ours."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.JSON, stream=stream)
+
+    logging.getLogger("estimator.workers.supervisor").info("template ready", extra={"seconds": 8})
+    logging.getLogger("kubernetes.client").info("chatter")
+
+    (line,) = lines(stream)
+    assert (line["level"], line["event"], line["seconds"]) == ("info", "template ready", 8)
 
 
 def test_console_format_is_for_people() -> None:

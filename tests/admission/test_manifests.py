@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,76 @@ def test_lists_are_opened(tmp_path: Path) -> None:
     path = written(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [job("a"), typed]})
 
     assert found(path) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ({"kind": "List", "items": 5}, "is a List, and its items are no list"),
+        ({"kind": "JobList", "items": "a"}, "is a JobList, and its items are no list"),
+        (
+            {"kind": "List", "items": [{"kind": "List", "items": [5]}]},
+            "is a List, and its items[0].items[0] is no Kubernetes object (no kind)",
+        ),
+        ({"kind": "List", "items": [{}]}, "is a List, and its items[0] is no Kubernetes object"),
+    ],
+)
+def test_broken_list_is_named(tmp_path: Path, document: dict[str, Any], problem: str) -> None:
+    """Whatever is in it would be left aside in silence."""
+    path = written(tmp_path, SERVICE, document)
+
+    with pytest.raises(ManifestError) as caught:
+        read_manifests([path], stdin=NO_STDIN)
+
+    assert caught.value.message.startswith(f"{path}: document 2 {problem}")
+
+
+@pytest.mark.parametrize("document", [{"kind": "List"}, {"kind": "List", "items": None}])
+def test_list_without_items_is_empty(tmp_path: Path, document: dict[str, Any]) -> None:
+    """As kubectl takes it."""
+    assert found(written(tmp_path, document)) == []
+
+
+def test_anchors_are_accepted_as_kubectl_accepts_them(tmp_path: Path) -> None:
+    """Hand-written manifests share environments and resources by alias and merge key."""
+    file = tmp_path / "m.yaml"
+    file.write_text(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, labels: &labels {app: x}}\n"
+        "spec: {template: {metadata: {labels: {<<: *labels}}, spec: {containers: []}}}\n"
+    )
+
+    (manifest,) = read_manifests([str(file)], stdin=NO_STDIN).workloads
+
+    assert manifest.body["spec"]["template"]["metadata"]["labels"] == {"app": "x"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Job\na: &a [1, 2]\n"
+        + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklm")),
+        "kind: Job\nspec: &a {containers: *a}\n",
+        "kind: List\nitems: &a [{kind: List, items: *a}]\n",
+        "kind: Job\na0: &a0 []\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(300)),
+    ],
+    ids=["laughs", "loop", "loop-of-lists", "ladder"],
+)
+def test_aliases_that_expand_too_far_are_refused(tmp_path: Path, text: str) -> None:
+    """A short text cannot make us walk for ever."""
+    file = tmp_path / "m.yaml"
+    file.write_text(text)
+
+    with pytest.raises(ManifestError, match="document 1 repeats itself too often"):
+        read_manifests([str(file)], stdin=NO_STDIN)
+
+
+def test_long_file_without_aliases_is_read(tmp_path: Path) -> None:
+    """A node list of a large cluster has more values than aliases may repeat."""
+    many = {"kind": "List", "items": [job("a") | {"data": [0] * 250_000}]}
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps(many), "utf-8")
+
+    assert found(str(file)) == ["a"]
 
 
 def test_config_maps_are_documents_of_their_namespace() -> None:

@@ -41,7 +41,7 @@ def test_allowed_carries_warnings_and_audit_annotations() -> None:
     assert response(answer.body) == {
         "uid": "0815",
         "allowed": True,
-        "warnings": ["may not fit"],
+        "warnings": ["vramgate: may not fit"],
         "auditAnnotations": {"verdict": "tight"},
     }
 
@@ -59,7 +59,7 @@ def test_denied_is_a_403_with_the_message() -> None:
             "reason": "Forbidden",
             "message": "needs 20 GiB\nhint: batch size 8 ",
         },
-        "warnings": ["a conflict"],
+        "warnings": ["vramgate: a conflict"],
     }
 
 
@@ -80,23 +80,33 @@ def test_errored_is_an_http_error_and_never_a_denial() -> None:
 
 def test_warning_of_two_lines_becomes_two_warnings() -> None:
     """A newline in a warning would make the API server drop it silently."""
-    assert clean_warnings(["one\ntwo\r\n\tthree", "", " \n", "one"]) == ("one", "two", "three")
+    warnings = clean_warnings(["one\ntwo\r\n\tthree", "", " \n", "one"])
+
+    assert warnings == ("vramgate: one", "vramgate: two", "vramgate: three")
+
+
+def test_each_warning_says_whose_it_is() -> None:
+    """kubectl shows a warning without the webhook's name, unlike a denial."""
+    warnings = clean_warnings(["may not fit", "hint: batch size 8"])
+
+    assert warnings == ("vramgate: may not fit", "vramgate: hint: batch size 8")
+    assert b"vramgate" not in denied("0815", message="needs 20 GiB").body
 
 
 def test_long_warning_is_cut_at_a_character() -> None:
-    """`é` takes two bytes: 126 of them and the ellipsis (3) are the most that fit in 256."""
+    """After `vramgate: ` (10 bytes) 121 `é` (2 each) and the ellipsis (3) are the most in 256."""
     (warning,) = clean_warnings(["é" * 300])
 
-    assert warning == "é" * 126 + "…"
-    assert len(warning.encode()) == 126 * 2 + 3
+    assert warning == "vramgate: " + "é" * 121 + "…"
+    assert len(warning.encode()) == 10 + 121 * 2 + 3
 
 
 def test_warnings_beyond_the_total_are_left_out_from_the_end() -> None:
     """Sixteen warnings of 256 bytes are 4,096: the seventeenth would lose them all."""
-    warnings = clean_warnings(f"{number:03d}" + "x" * 253 for number in range(20))
+    warnings = clean_warnings(f"{number:03d}" + "x" * 243 for number in range(20))
 
     assert len(warnings) == 16
-    assert warnings[0].startswith("000")
+    assert warnings[0].startswith("vramgate: 000")
 
 
 @given(st.lists(st.text(max_size=400), max_size=40))

@@ -16,6 +16,7 @@ from admission.review import (
     Operation,
     Review,
     deadline_seconds,
+    parse_document,
     parse_duration,
     parse_review,
     uid_of,
@@ -44,7 +45,12 @@ def document(**changes: Any) -> dict[str, Any]:
 
 def parse(value: object, content_type: str = JSON) -> Review:
     """Return the review of a document."""
-    return parse_review(orjson.dumps(value), content_type=content_type)
+    return read(orjson.dumps(value), content_type)
+
+
+def read(body: bytes, content_type: str = JSON) -> Review:
+    """Return the review of a body."""
+    return parse_review(parse_document(body, content_type=content_type))
 
 
 def test_review_of_a_job_is_read_whole() -> None:
@@ -96,7 +102,7 @@ def test_other_content_types_are_refused(content_type: str) -> None:
 def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
     """An empty, cut, binary or endlessly nested body is an error of the request."""
     with pytest.raises(RequestError, match="not JSON"):
-        parse_review(body, content_type=JSON)
+        read(body)
 
 
 @pytest.mark.parametrize(
@@ -135,6 +141,15 @@ def test_nesting_beyond_the_limit_is_refused() -> None:
         parse(document(object=deep))
 
 
+@pytest.mark.parametrize("key", ["apiVersion", "kind"])
+def test_nesting_is_refused_wherever_it_is(key: str) -> None:
+    """Also in what names the body itself, which the message would have to show."""
+    body = orjson.dumps({**document(), key: None}).replace(b"null", b"[" * 1000 + b"]" * 1000, 1)
+
+    with pytest.raises(RequestError, match="nested deeper"):
+        read(body)
+
+
 def test_endless_lists_are_refused() -> None:
     """Walking millions of values would hold up every other review."""
     with pytest.raises(RequestError, match="more than"):
@@ -143,10 +158,11 @@ def test_endless_lists_are_refused() -> None:
 
 def test_uid_of_a_broken_review_is_still_found() -> None:
     """An error names the request it is about wherever the body allows it."""
-    assert uid_of(orjson.dumps(document(object=None))) == "0815"
-    assert uid_of(b"{") == ""
-    assert uid_of(b"[1]") == ""
-    assert uid_of(orjson.dumps(document(uid=7))) == ""
+    assert uid_of(document(object=None)) == "0815"
+    assert uid_of(None) == ""
+    assert uid_of([1]) == ""
+    assert uid_of({"request": [1]}) == ""
+    assert uid_of(document(uid=7)) == ""
 
 
 @pytest.mark.parametrize(
@@ -175,7 +191,7 @@ def test_go_durations_are_understood(text: str, seconds: float | None) -> None:
 def test_no_body_raises_anything_but_a_request_error(body: bytes) -> None:
     """Whatever is sent, the answer is a review or HTTP 400."""
     with contextlib.suppress(RequestError):
-        parse_review(body, content_type=JSON)
+        read(body)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import AsyncIterator, Callable
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,12 @@ import yaml
 from admission.certs import Authority, new_authority
 from admission.config import ServerSettings
 from admission.errors import SettingsError
+from admission.judge.judging import Views, read_views
+from admission.reader import Reader
 from admission.response import Answer, allowed
 from admission.review import DEFAULT_TIMEOUT_SECONDS
 from admission.server import MAX_BODY_BYTES, Probes, WebhookServer
+from admission.values import NodeClass, Workload
 from estimator.units import KIB, MIB
 from tests.admission.test_handler import FITS, FIVE_MISTAKES, TOO_LARGE, Bench, job, review_of
 from tests.builders import node
@@ -36,11 +41,11 @@ WAIT_SECONDS = 20.0
 class Site:
     """A running server, the CA its clients trust, and what its probes say."""
 
-    def __init__(self, directory: Path, **settings: Any) -> None:
+    def __init__(self, directory: Path, *, read: Reader = read_views, **settings: Any) -> None:
         self.authority = new_authority()
         self.directory = directory
         certificate, key = self.authority.issue(NAMES).write(directory)
-        self.bench = Bench()
+        self.bench = Bench(read=read)
         self.not_ready: str | None = None
         self.expiries: list[float] = []
         self.server = WebhookServer(
@@ -252,6 +257,39 @@ async def test_client_that_hangs_up_harms_nobody(tmp_path: Path) -> None:
         status, _ = await post(session, f"{site.base}/validate", review_of(job()))
 
     assert status == 200
+
+
+def spin(workload: Workload, *, classes: Sequence[NodeClass]) -> Views:
+    """Read for a second without a pause, as a hostile script makes it."""
+    if threading.current_thread() is not threading.main_thread():
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            pass
+    return read_views(workload, classes=classes)
+
+
+async def test_hostile_review_leaves_the_server_awake(tmp_path: Path) -> None:
+    """While a large body is read, health and other reviews are answered."""
+    site = Site(tmp_path, read=spin, drain_seconds=0)
+    hostile = job()
+    hostile["metadata"]["annotations"]["script"] = "x" * 106_000
+    url = "/validate?timeout=5s"
+    async with running(site) as session:
+        await post(session, site.base + url, review_of(job()))
+
+        reading = asyncio.create_task(post(session, site.base + url, review_of(hostile)))
+        waits = []
+        while not reading.done():
+            started = time.monotonic()
+            async with session.get(f"{site.base}/healthz") as answer:
+                assert answer.status == 200
+            assert (await post(session, site.base + url, review_of(job())))[0] == 200
+            waits.append(time.monotonic() - started)
+        status, _ = await reading
+
+    assert status == 200
+    assert len(waits) > 3
+    assert max(waits) < 0.5
 
 
 async def test_readiness_follows_its_probe(tmp_path: Path) -> None:

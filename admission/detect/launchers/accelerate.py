@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from admission.codes import ReasonCode
-from admission.detect.draft import Gap, annotation_hint
+from admission.detect.draft import SHARDED_HINT, Gap
 from admission.detect.flags import Flags, Options, Takes
 from admission.detect.invocation import Launch, Spawn
 from admission.detect.launchers.step import Line, Step, split_options
@@ -45,6 +45,9 @@ OPTIONS = Options(
     },
     short={"m": "module", "q": "quiet"},
 )
+_DECIDING = ("multi_gpu", "use_deepspeed", "use_fsdp", "config_file", "use_megatron_lm")
+"""With one of these, the default configuration does not choose how cards share the work."""
+_DEFAULT_FILE = "accelerate's default configuration inside the image, if there is one, is not seen"
 _DEFAULT_STAGE = "2"
 _GRADIENTS_ONLY = ("2", "SHARD_GRAD_OP")
 _NOT_SHARDED = ("3", "NO_SHARD")
@@ -83,6 +86,8 @@ def _launched(flags: Flags, rest: tuple[Word, ...]) -> Step | None:
         precision=flags.get("mixed_precision"),
         parallelism={**_deepspeed(flags), **_fsdp(flags)},
         gaps=tuple(_gaps(flags)),
+        is_on_cpu=flags.has("cpu"),
+        unseen="" if flags.has(*_DECIDING) else _DEFAULT_FILE,
     )
     if flags.has("no_python"):
         return Step(rest=rest, launch=launch)
@@ -152,7 +157,7 @@ def _gaps(flags: Flags) -> Iterator[Gap]:
                 code=ReasonCode.UNSUPPORTED,
                 path=flag.field,
                 reason=f"accelerate's {flag.spelling} {reason}",
-                hint=annotation_hint(spec_path),
+                hint=SHARDED_HINT,
             ),
             closed_by=(spec_path,),
         )

@@ -5,8 +5,8 @@ words -> Step(the rest, what this layer says)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from admission.detect.flags import Flags, Options, Takes, parse_flags
 from admission.detect.invocation import Launch
@@ -35,6 +35,8 @@ class Step:
     program: Word | None = None
     is_module: bool = False
     launch: Launch | None = None
+    assigned: Mapping[str, tuple[Word, ...] | None] = field(default_factory=dict)
+    """Variables that this layer sets for the rest; None for one it takes away."""
 
 
 Launcher = Callable[[Line], Step | None]
@@ -56,13 +58,8 @@ def split_options(line: Line, options: Options) -> tuple[Flags, tuple[Word, ...]
             continue
         name = text.lstrip("-").replace("-", "_")
         name = options.short.get(name, name) if not text.startswith("--") else name
-        exact = name if name in options.names else _beginning(name, options)
+        exact = name if name in options.names else options.beginning_with(name) or name
         if options.names.get(exact, Takes.NOTHING) is not Takes.NOTHING:
             at += 1
     flags = parse_flags(words[:at], options, where=line.where, path=line.path)
     return flags, words[at:]
-
-
-def _beginning(name: str, options: Options) -> str:
-    found = [known for known in options.names if known.startswith(name)]
-    return found[0] if len(found) == 1 else name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from admission.detect.launchers.step import Line, Step
+from admission.detect.words import Word
 
 WRAPPERS: dict[str, frozenset[str]] = {
     "exec": frozenset({"-a"}),
@@ -28,6 +29,7 @@ WRAPPERS: dict[str, frozenset[str]] = {
     "kernprof": frozenset(),
     "nvidia_entrypoint.sh": frozenset(),
     "py-spy": frozenset({"-o", "-r"}),
+    "xargs": frozenset({"-n", "-I", "-P", "-d", "-L", "-s", "-a", "-E", "--max-procs"}),
 }
 """Wrapper -> its flags that take a value of their own."""
 
@@ -51,6 +53,8 @@ _WITH_VALUE = {
     "nsys": frozenset({"-o", "--output", "-t", "--trace", "-s", "--sample", "-c", "-y", "-d"}),
     "py-spy": frozenset({"-o", "-r", "-d", "-f"}),
 }
+_PIPED = Word(text="$(input of xargs)", unresolved=("$(input of xargs)",))
+"""Stands for the words that `xargs` adds."""
 _WITH_POSITIONAL = ("timeout", "taskset", "gosu")
 """One word of their own before the command: a duration, a mask, a user."""
 
@@ -68,10 +72,16 @@ def unwrap(line: Line) -> Step | None:
     else:
         return None
     at = 0
+    assigned: dict[str, tuple[Word, ...] | None] = {}
     while at < len(words) and words[at].text.startswith("-"):
+        if name == "env" and words[at].text in ("-u", "--unset") and at + 1 < len(words):
+            assigned[words[at + 1].text] = None
         at += 2 if words[at].text in with_value else 1
     if name in _WITH_POSITIONAL:
         at += 1
-    while name == "env" and at < len(words) and "=" in words[at].text:
+    while name in ("env", "sudo") and at < len(words) and "=" in words[at].text:
+        variable, _, value = words[at].text.partition("=")
+        assigned[variable] = (words[at].part(value),)
         at += 1
-    return Step(rest=words[at:]) if words[at:] else None
+    more = (_PIPED,) if name == "xargs" else ()
+    return Step(rest=(*words[at:], *more), assigned=assigned) if words[at:] else None

@@ -50,6 +50,8 @@ class Family:
     flags: Callable[[Invocation], Flags]
     match: Callable[[Invocation, Flags], Match]
     read: Callable[[Call, Draft], None]
+    is_on_cpu: Callable[[Flags], bool]
+    """Whether the flags tell the script to leave the GPU alone."""
 
 
 def source_of_default(script: str) -> str:

@@ -1,4 +1,4 @@
-"""The Trainer's flags that matter to memory, and what adapters and sharding they ask for.
+"""The lengths, adapters and sharding that the Trainer's flags ask for.
 
     flags -> adapter, quantization, parallelism, lengths in the draft
 
@@ -8,56 +8,22 @@ Source: transformers 5.24.0 `training_args.py`; trl `ModelConfig` for `--use_pef
 from __future__ import annotations
 
 from admission.codes import ReasonCode
-from admission.detect.draft import Draft, integer_of
-from admission.detect.flags import Flag, Flags, Options, Takes
+from admission.detect.draft import SHARDED_HINT, Draft, integer_of
+from admission.detect.flags import Flag, Flags
 from admission.detect.scripts.family import Call, source_of_default
 from admission.detect.scripts.tasks import LENGTH_FLAGS, Example
-from admission.detect.words import words
 
-_SWITCHES = words(
-    "do_train do_eval do_predict bf16 fp16 tf32 bf16_full_eval fp16_full_eval "
-    "gradient_checkpointing activation_checkpointing auto_find_batch_size torch_compile "
-    "use_liger_kernel use_liger adafactor use_peft load_in_4bit load_in_8bit "
-    "use_bnb_nested_quant pad_to_max_length line_by_line overwrite_output_dir overwrite_cache "
-    "group_by_length remove_unused_columns push_to_hub trust_remote_code packing use_cache "
-    "low_cpu_mem_usage load_best_model_at_end include_inputs_for_metrics "
-    "ddp_find_unused_parameters streaming use_auth_token use_fast_tokenizer "
-    "ignore_mismatched_sizes version_2_with_negative use_dora use_rslora optim_target_modules "
-    "jit_mode_eval use_cpu no_cuda skip_memory_metrics dataloader_drop_last "
-    "dataloader_pin_memory freeze_feature_encoder predict_with_generate with_tracking"
-)
-_VALUES = words(
-    "model_name_or_path model_type config_name config_overrides tokenizer_name model_revision "
-    "cache_dir token torch_dtype dtype attn_implementation per_device_train_batch_size "
-    "per_gpu_train_batch_size per_device_eval_batch_size per_gpu_eval_batch_size "
-    "gradient_accumulation_steps eval_accumulation_steps learning_rate weight_decay adam_beta1 "
-    "adam_beta2 adam_epsilon max_grad_norm num_train_epochs max_steps lr_scheduler_type "
-    "lr_scheduler_kwargs warmup_ratio warmup_steps logging_steps logging_dir logging_strategy "
-    "save_steps save_strategy save_total_limit eval_steps eval_strategy evaluation_strategy "
-    "seed data_seed optim optim_args fsdp_config fsdp_transformer_layer_cls_to_wrap deepspeed "
-    "report_to run_name output_dir resume_from_checkpoint hub_model_id max_seq_length "
-    "max_length block_size max_source_length max_target_length model_max_length cutoff_len "
-    "dataset_name dataset_config_name train_file validation_file test_file task_name "
-    "preprocessing_num_workers dataloader_num_workers label_smoothing_factor ddp_bucket_cap_mb "
-    "mixed_precision half_precision_backend fp16_opt_level lora_r lora_rank lora_alpha "
-    "lora_dropout lora_task_type lora_modules_to_save bnb_4bit_quant_type "
-    "bnb_4bit_compute_dtype neftune_noise_alpha torch_compile_backend torch_compile_mode "
-    "gradient_checkpointing_kwargs activation_checkpointing_kwargs doc_stride mlm_probability "
-    "max_train_samples max_eval_samples num_labels teacher_model teacher_model_name_or_path "
-    "reward_model_path ref_model beta num_generations max_prompt_length max_completion_length "
-    "dataset_text_field reward_funcs loss_type completion_only_loss assistant_only_loss"
-)
-OPTIONS = Options(
-    names={
-        **dict.fromkeys(_SWITCHES, Takes.MAYBE),
-        **dict.fromkeys(_VALUES, Takes.ONE),
-        "fsdp": Takes.MAYBE,
-        "lora_target_modules": Takes.SEVERAL,
-    }
-)
 _LORA_RANK = 16
 _LORA_ALPHA = 32
 _LORA_DROPOUT = 0.05
+_UNREAD_SHARING = (
+    ("sharded_ddp", "parallelism.strategy"),
+    ("parallelism_config", "parallelism.strategy"),
+    ("mp_parameters", "parallelism.strategy"),
+    ("accelerator_config", "input.batchSize"),
+    ("split_batches", "input.batchSize"),
+)
+"""Flag -> the spec path it bears on; `split_batches` divides the batch by the processes."""
 
 
 def put_length(flags: Flags, draft: Draft, example: Example, script: str) -> None:
@@ -110,6 +76,10 @@ def put_adapter(flags: Flags, draft: Draft) -> None:
 def put_parallelism(call: Call, draft: Draft) -> None:
     """Set what `--fsdp`, `--deepspeed` and the Trainer's own habits say about sharing."""
     flags = call.flags
+    for name, path in _UNREAD_SHARING:
+        other = flags.get(name)
+        if other is not None and other.is_on:
+            _unread(draft, other, "changes how cards share the work and is not read yet", path)
     config = flags.get("deepspeed")
     if config is not None and config.value is not None and config.value.text:
         draft.put("parallelism.implementation", "deepspeed", config.source)
@@ -145,14 +115,14 @@ def _fsdp(draft: Draft, flags: Flags, flag: Flag) -> None:
         _unread(draft, config, "names a file that is not read yet")
 
 
-def _unread(draft: Draft, flag: Flag, reason: str) -> None:
+def _unread(draft: Draft, flag: Flag, reason: str, path: str = "parallelism.strategy") -> None:
     value = flag.value.text if flag.value is not None else ""
     draft.gap(
-        "parallelism.strategy",
+        path,
         code=ReasonCode.UNSUPPORTED,
         path=flag.field,
         reason=f"{flag.spelling} {value:.80} {reason}",
-        hint="state it in the annotation vramgate.dev/spec: parallelism: {strategy: zero3}",
+        hint=SHARDED_HINT,
     )
 
 

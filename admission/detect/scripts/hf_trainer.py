@@ -8,17 +8,14 @@ Source: transformers 5.24.0 `training_args.py`; huggingface/transformers@00d481d
 from __future__ import annotations
 
 from admission.codes import ReasonCode
-from admission.detect.draft import Draft, annotation_hint
+from admission.detect.draft import Draft
 from admission.detect.flags import Flag, Flags
 from admission.detect.invocation import Invocation
 from admission.detect.names import hub_id
 from admission.detect.scripts.family import Call, Family, Match, source_of_default
-from admission.detect.scripts.hf_options import (
-    OPTIONS,
-    put_adapter,
-    put_length,
-    put_parallelism,
-)
+from admission.detect.scripts.hf_doubts import note_doubts
+from admission.detect.scripts.hf_flags import OPTIONS, is_on_cpu
+from admission.detect.scripts.hf_options import put_adapter, put_length, put_parallelism
 from admission.detect.scripts.hf_precision import put_precision
 from admission.detect.scripts.optimizers import (
     DEFAULT,
@@ -33,6 +30,7 @@ from admission.detect.scripts.tasks import (
     Example,
 )
 from admission.detect.versions import is_before
+from estimator.spec import Task
 
 SCRIPT = "Hugging Face Trainer"
 _BATCH = 8
@@ -66,18 +64,28 @@ def read(call: Call, draft: Draft) -> None:
     put_parallelism(call, draft)
     _switches(call.flags, draft)
     _purpose(call, draft, example)
+    note_doubts(call, draft, is_own=example.task is not None)
+    if example.task is Task.SPEECH_RECOGNITION:
+        draft.doubt(f"{call.origin}: what {script} feeds the model is not read")
 
 
 def _purpose(call: Call, draft: Draft, example: Example) -> None:
     """Note what makes this another kind of run than supervised training with the Trainer."""
     flags, name = call.flags, call.invocation.name
-    if example.task is not None and not _is_plain_loop(call) and not flags.is_on("do_train"):
+    is_trl = _stem(call.invocation) in TRL_SCRIPTS or call.invocation.launch.launcher == "trl"
+    is_other = flags.is_on("do_eval", "do_predict") or flags.has("do_train")
+    may_idle = example.task is not None or (is_other and not is_trl)
+    if may_idle and not _is_plain_loop(call) and not flags.is_on("do_train"):
         draft.gap(
             "phase",
+            "input.batchSize",
             code=ReasonCode.UNSUPPORTED,
             path=call.origin,
-            reason=f"{name} trains only with --do_train; inference is not read yet",
-            hint="give --do_train",
+            reason=f"{name} trains only with --do_train; evaluation alone is not read yet"
+            if example.task is not None
+            else f"whether {name} trains without --do_train is not known",
+            hint="give --do_train, or state it in the annotation vramgate.dev/spec: "
+            "{phase: …, input: {batchSize: …}}",
         )
     if _stem(call.invocation) in TRL_SCRIPTS or flags.has(*TRL_FLAGS):
         draft.gap(
@@ -117,7 +125,7 @@ def _model(call: Call, draft: Draft, example: Example) -> None:
                 code=ReasonCode.UNSUPPORTED,
                 path=other.field,
                 reason=f"{other.spelling} puts a second model on the card, which is not read yet",
-                hint=annotation_hint("model.companions"),
+                hint="frozen models beside the trained one are not estimated yet",
             )
     if example.task is not None:
         draft.put("model.task", example.task.value, call.invocation.name)
@@ -265,4 +273,5 @@ FAMILY = Family(
     flags=lambda invocation: invocation.flags(OPTIONS),
     match=match,
     read=read,
+    is_on_cpu=is_on_cpu,
 )

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft, annotation_hint
-from admission.detect.flags import Flags, Options, Takes
+from admission.detect.flags import Flag, Flags, Options, Takes
 from admission.detect.invocation import Invocation
 from admission.detect.scripts.family import Call, Family, Match, source_of_default
-from admission.detect.scripts.images import Zoo, put_batch, put_image_size, put_model, put_sgd
+from admission.detect.scripts.images import (
+    Zoo,
+    note_call,
+    put_batch,
+    put_image_size,
+    put_model,
+    put_sgd,
+)
 
 SCRIPT = "imagenet main.py"
 ZOO = Zoo(source="torchvision", script=SCRIPT, model="resnet18", batch_size=256, weight_decay=1e-4)
@@ -53,7 +60,6 @@ OPTIONS = Options(
         "p": "print_freq",
         "e": "evaluate",
     },
-    is_complete=True,
 )
 
 
@@ -80,6 +86,24 @@ def read(call: Call, draft: Draft) -> None:
     if seed is not None:
         draft.put("runtime.cudnnDeterministic", True, seed.source)
     _share(call, draft)
+    evaluate = flags.get("evaluate")
+    if evaluate is not None:
+        _evaluation(call, draft, evaluate)
+    note_call(call, draft, match=Match.PLACE, num_positional=1)
+
+
+def _evaluation(call: Call, draft: Draft, flag: Flag) -> None:
+    """Set what `--evaluate` does: forward passes of the same batch and side."""
+    if call.gpus == 1 and call.ranks.total == 1:
+        draft.put("phase", "infer", flag.source)
+        return
+    draft.gap(
+        "phase",
+        code=ReasonCode.UNSUPPORTED,
+        path=flag.field,
+        reason=f"{flag.spelling} on several GPUs evaluates a wrapped model, which is not read yet",
+        hint=annotation_hint("phase"),
+    )
 
 
 def _share(call: Call, draft: Draft) -> None:
@@ -127,4 +151,5 @@ FAMILY = Family(
     flags=lambda invocation: invocation.flags(OPTIONS),
     match=match,
     read=read,
+    is_on_cpu=lambda flags: flags.has("no_accel"),
 )

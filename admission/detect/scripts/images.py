@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft, annotation_hint, integer_of
-from admission.detect.flags import Flag
-from admission.detect.scripts.family import Call, source_of_default
+from admission.detect.flags import Flag, Flags
+from admission.detect.scripts.family import Call, Match, source_of_default
+from admission.detect.scripts.strangers import note_strangers
 
 MAX_SIDE = 1 << 14
 
@@ -109,3 +110,26 @@ def put_number(draft: Draft, path: str, flag: Flag | None, default: float, zoo: 
             return
     if default:
         draft.put(path, default, source_of_default(zoo.script))
+
+
+def is_on_cpu(flags: Flags) -> bool:
+    """Return whether `--device cpu` is given."""
+    device = flags.get("device")
+    return device is not None and device.value is not None and device.value.text == "cpu"
+
+
+def note_call(call: Call, draft: Draft, *, match: Match, num_positional: int) -> None:
+    """Note what on the command line is not the script's own, and a run of no epoch."""
+    flags, script = call.flags, call.invocation.name
+    note_strangers(call, draft, flags.foreign, is_own=True)
+    if match is Match.FLAGS:
+        draft.doubt(
+            f"{call.origin}: a {script} with these flags may be another script than the one known; "
+            "its folder does not tell"
+        )
+    if len(flags.positional) > num_positional:
+        words = " ".join(word.text for word in flags.positional[num_positional:])
+        draft.doubt(f"{call.origin}: {script} does not take {words:.80}")
+    epochs = flags.get("epochs")
+    if epochs is not None and (epochs.value is None or epochs.value.text.strip("0") == ""):
+        draft.doubt(f"{epochs.field}: {epochs.spelling} leaves nothing to train")

@@ -14,6 +14,8 @@ from admission.detect.invocation import Invocation
 from admission.detect.scripts.family import Call, Family, Match, source_of_default
 from admission.detect.scripts.images import (
     Zoo,
+    is_on_cpu,
+    note_call,
     put_batch,
     put_image_size,
     put_model,
@@ -81,7 +83,6 @@ OPTIONS = Options(
         "j": "workers",
         "c": "config",
     },
-    is_complete=True,
 )
 _BRAIN_DTYPE = ("bfloat16", "bf16")
 _UNREAD = (
@@ -128,6 +129,7 @@ def read(call: Call, draft: Draft) -> None:
     if not flags.has("no_prefetcher"):
         draft.put("input.prefetchBatches", 1, source_of_default(SCRIPT))
     _gaps(flags, draft)
+    note_call(call, draft, match=match(call.invocation, flags), num_positional=1)
 
 
 def _precision(flags: Flags, draft: Draft) -> None:
@@ -196,4 +198,5 @@ FAMILY = Family(
     flags=lambda invocation: invocation.flags(OPTIONS),
     match=match,
     read=read,
+    is_on_cpu=is_on_cpu,
 )

@@ -13,6 +13,8 @@ from admission.detect.invocation import Invocation
 from admission.detect.scripts.family import Call, Family, Match, source_of_default
 from admission.detect.scripts.images import (
     Zoo,
+    is_on_cpu,
+    note_call,
     put_batch,
     put_image_size,
     put_model,
@@ -49,7 +51,6 @@ _PLACES = ("references/classification", "torchvision")
 OPTIONS = Options(
     names={**dict.fromkeys(_VALUES, Takes.ONE), **dict.fromkeys(_SWITCHES, Takes.NOTHING)},
     short={"b": "batch_size", "j": "workers"},
-    is_complete=True,
 )
 
 
@@ -85,13 +86,28 @@ def read(call: Call, draft: Draft) -> None:
     else:
         draft.put("runtime.cudnnBenchmark", True, default)
     if flags.has("test_only"):
+        _evaluation(call, draft)
+    note_call(call, draft, match=match(call.invocation, flags), num_positional=0)
+
+
+def _evaluation(call: Call, draft: Draft) -> None:
+    """Set what `--test-only` does: one pass over images of another side, without autocast."""
+    flag = call.flags.get("test_only")
+    source = flag.source if flag is not None else ""
+    if call.ranks.total > 1:
         draft.gap(
             "phase",
             code=ReasonCode.UNSUPPORTED,
             path=call.origin,
-            reason="--test-only evaluates and does not train; inference is not read yet",
+            reason="--test-only on several GPUs evaluates under DDP, which is not read yet",
             hint=annotation_hint("phase"),
         )
+        return
+    draft.put("phase", "infer", source)
+    draft.put("training.precision", "fp32", source)
+    size = call.flags.get("val_crop_size")
+    put_image_size(draft, size, default=_SIDE, script=SCRIPT)
+    draft.put("runtime", {"cudnnDeterministic": True}, source)
 
 
 def _optimizer(call: Call, draft: Draft) -> None:
@@ -119,4 +135,5 @@ FAMILY = Family(
     flags=lambda invocation: invocation.flags(OPTIONS),
     match=match,
     read=read,
+    is_on_cpu=is_on_cpu,
 )

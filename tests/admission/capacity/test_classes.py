@@ -63,6 +63,35 @@ def test_memory_label_in_bytes_is_read_as_bytes() -> None:
     assert card.total_bytes == 42505273344 // MIB * MIB
 
 
+@pytest.mark.parametrize("memory", ["15728640", "15", "1", "16106127", "40960", "11000"])
+def test_memory_label_far_from_the_catalog_is_an_unknown_class(memory: str) -> None:
+    """KiB, GiB or a slip of the finger make no card of almost nothing that denies every job."""
+    found = only(node(labels=gpu_labels(memory=memory)))
+
+    assert found.device is None
+    assert found.unknown_reason == (
+        f"label nvidia.com/gpu.memory says {memory}, and Tesla-T4 has 15360 (MiB)"
+    )
+
+
+@pytest.mark.parametrize("memory", ["15109", "12288", "19000"])
+def test_memory_label_near_the_catalog_wins_over_it(memory: str) -> None:
+    """Drivers and ECC move the total by some percent; a quarter is far more than they do."""
+    assert known(only(node(labels=gpu_labels(memory=memory)))).total_bytes == int(memory) * MIB
+
+
+def test_unheard_of_card_with_less_than_a_gibibyte_is_an_unknown_class() -> None:
+    """There is no catalog to compare with: a label in GiB is recognised by its size."""
+    labels = gpu_labels(product="NVIDIA-Z900", memory="64", compute=(11, 0))
+
+    found = only(node(labels=labels))
+
+    assert found.device is None
+    assert found.unknown_reason == (
+        "label nvidia.com/gpu.memory says 64, which is less than 1 GiB (it counts MiB)"
+    )
+
+
 def test_node_without_gpus_is_in_no_class() -> None:
     """A CPU node is left out."""
     assert classes_of([node(labels={}, resources={"cpu": "8"})]) == ()

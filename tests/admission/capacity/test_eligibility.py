@@ -10,14 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.capacity.classes import declared_class
-from admission.capacity.eligibility import Obstacle, Reach, Stage, reach_of
+from admission.capacity.eligibility import (
+    QUEUE_LABEL,
+    Obstacle,
+    Reach,
+    Stage,
+    closing_taints,
+    gets_tolerations,
+    reach_of,
+)
 from admission.errors import RequestError
 from admission.values import NodeClass, NodeFacts
 from tests.builders import GPU, device, node_class, unit
 
 Terms = list[dict[str, Any]]
 
-TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
 
 
 def required(*terms: object) -> dict[str, Any]:
@@ -90,7 +98,7 @@ def test_obstacle_is_that_of_the_nodes_that_came_nearest() -> None:
     reach = reach_of(unit(nodeSelector={f"{GPU}.product": "T4"}), classes)
 
     assert reach.obstacle == Obstacle(
-        stage=Stage.TAINT, text="taint nvidia.com/gpu=present:NoSchedule is not tolerated"
+        stage=Stage.TAINT, text="taint team=vision:NoSchedule is not tolerated"
     )
 
 
@@ -98,19 +106,77 @@ def test_obstacle_is_that_of_the_nodes_that_came_nearest() -> None:
     ("toleration", "passes"),
     [
         ({"operator": "Exists"}, True),
-        ({"key": GPU, "operator": "Exists"}, True),
-        ({"key": GPU, "operator": "Exists", "effect": "NoSchedule"}, True),
-        ({"key": GPU, "operator": "Exists", "effect": "NoExecute"}, False),
-        ({"key": GPU, "value": "present"}, True),
-        ({"key": GPU, "operator": "Equal", "value": "present"}, True),
-        ({"key": GPU, "operator": "Equal", "value": "absent"}, False),
+        ({"key": "team", "operator": "Exists"}, True),
+        ({"key": "team", "operator": "Exists", "effect": "NoSchedule"}, True),
+        ({"key": "team", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "team", "value": "vision"}, True),
+        ({"key": "team", "operator": "Equal", "value": "vision"}, True),
+        ({"key": "team", "operator": "Equal", "value": "speech"}, False),
         ({"key": "other", "operator": "Exists"}, False),
-        ({"key": GPU, "operator": "Gt", "value": "0"}, False),
+        ({"key": "team", "operator": "Gt", "value": "0"}, False),
     ],
 )
 def test_toleration_opens_a_tainted_node(toleration: dict[str, Any], passes: bool) -> None:
     """Key, operator, value and effect all have to agree; an empty one stands for any."""
     assert is_open(node_class(taints=[TAINT]), tolerations=[toleration]) is passes
+
+
+@pytest.mark.parametrize("resource", [GPU, "nvidia.com/mig-1g.10gb"])
+def test_taint_keyed_by_the_requested_resource_counts_as_tolerated(resource: str) -> None:
+    """An admission plugin adds the toleration to Pods, and the Job never shows it."""
+    taint = {"key": resource, "value": "present", "effect": "NoSchedule"}
+    where = replace(node_class(taints=[taint]), gpu_resource=resource)
+
+    assert reach_of(unit(gpu_resource=resource), [where]).reachable == (where,)
+
+
+def test_taint_keyed_by_another_resource_closes_the_node() -> None:
+    """The plugin adds a toleration for what the pod asks for, and for nothing else."""
+    taint = {"key": "nvidia.com/mig-1g.10gb", "effect": "NoSchedule"}
+
+    assert not is_open(node_class(taints=[taint]))
+
+
+def test_template_may_still_be_given_the_toleration_that_a_node_needs() -> None:
+    """Its nodes are closed, and named as those that a toleration alone would open."""
+    tainted = node_class("A100", taints=[TAINT])
+    elsewhere = node_class("A100", taints=[TAINT], labels={"zone": "b"})
+    here = _with_members(tainted, NodeFacts(name="n", labels={"zone": "a"}, taints=(TAINT,)))
+
+    reach = reach_of(unit(nodeSelector={"zone": "a"}), [here, elsewhere])
+
+    assert (reach.reachable, reach.tainted) == ((), (here,))
+    assert reach.closed == (here, elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("labels", "spec", "gets"),
+    [
+        ({}, {}, False),
+        ({"app": "a"}, {}, False),
+        ({QUEUE_LABEL: "team"}, {}, True),
+        ({}, {"runtimeClassName": "nvidia"}, True),
+    ],
+)
+def test_pod_is_what_it_is_unless_a_class_or_a_queue_is_still_to_come(
+    labels: dict[str, str], spec: dict[str, Any], gets: bool
+) -> None:
+    """RuntimeClasses and Kueue's flavours add tolerations to Pods."""
+    pod = replace(unit(**spec), template="", pod_metadata={"labels": labels})
+    where = node_class(taints=[TAINT])
+
+    reach = reach_of(pod, [where])
+
+    assert gets_tolerations(pod) is gets
+    assert reach.tainted == ((where,) if gets else ())
+
+
+def test_every_taint_that_is_not_tolerated_is_named() -> None:
+    """Tolerating one of two opens nothing."""
+    taints = [TAINT, {"key": "spot", "effect": "NoExecute"}, {"key": GPU, "effect": "NoSchedule"}]
+    where = node_class(taints=taints)
+
+    assert closing_taints(unit(), where) == ("team=vision:NoSchedule", "spot:NoExecute")
 
 
 @pytest.mark.parametrize(

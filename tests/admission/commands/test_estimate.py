@@ -19,7 +19,7 @@ from estimator.device import Device
 from estimator.errors import EstimateTimeoutError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
-from estimator.units import GIB
+from estimator.units import GIB, MIB
 from tests.builders import estimate, spec_document
 
 
@@ -107,9 +107,11 @@ async def test_a_case_may_name_its_card() -> None:
     [
         (b"{", None, "spec", "line 1: not JSON"),
         (b"[1]", None, "spec", "line 1: a case is a mapping"),
-        (b'{"id": "a"}', None, "spec", "line 1: spec: missing"),
+        (b'{"id": "a"}', "a", "spec", "line 1: spec: missing"),
+        (b'{"id": 7, "spec": {}, "gpu": 4}', 7, "spec", "line 1: gpu: the name of a card"),
+        (b'{"id": true, "spec": {}}', None, "spec", "line 1: id: a text or a whole number"),
         (b'{"id": {}, "spec": {}}', None, "spec", "line 1: id: "),
-        (b'{"id": "a", "spec": {}, "gpus": "t4"}', None, "spec", "line 1: gpus: unknown key"),
+        (b'{"id": "a", "spec": {}, "gpus": "t4"}', "a", "spec", "line 1: gpus: unknown key"),
         (b'{"id": "a", "spec": {}}', "a", "spec", "framework: missing"),
         (_line("a", gpu="no such card"), "a", "spec", "not a known card"),
         (_line("a", 13), "a", "timeout", "longer than its 60 s"),
@@ -150,9 +152,25 @@ def test_a_broken_spec_is_bad_input(
     assert main(["estimate", str(path)]) == 2
 
     written = capsys.readouterr()
+    assert written.err.startswith(f"vramgate: {path}: ")
     assert message in written.err
     assert "Traceback" not in written.err
     assert written.out == ""
+
+
+@pytest.mark.parametrize("ending", ["", "---\napiVersion: v1\nkind: Service\n"])
+def test_a_manifest_is_sent_to_the_other_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    """Someone who mixes the two up is not told of a dozen unknown keys."""
+    path = tmp_path / "job.yaml"
+    path.write_text(f"apiVersion: batch/v1\nkind: Job\nspec: {{}}\n{ending}")
+
+    assert main(["estimate", str(path)]) == 2
+
+    assert capsys.readouterr().err == (
+        f"vramgate: {path}: this is a Kubernetes manifest: use `vramgate explain`\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,6 +195,23 @@ def test_the_text_says_what_it_needs_and_where() -> None:
 
     for word in ("least", "enough", "peak", "most", "activations", "most allocated", "fits"):
         assert word in text
+
+
+def test_small_parts_are_told_in_mebibytes() -> None:
+    """8 MiB and a byte are 9 MiB and not 0.1 GiB; from 1 GiB on parts are in GiB."""
+    found = estimate(least=3 * GIB)
+    parts = {"parameters": 2 * GIB + 1, "workspace": 8 * MIB + 1, "inputs": GIB}
+    found = found.model_copy(update={"breakdown": found.breakdown.model_copy(update=parts)})
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(estimate_text(found))
+
+    text = capture.get()
+
+    lines = [line.split()[:3] for line in text.splitlines()]
+    for row in (["parameters", "2.1", "GiB"], ["workspace", "9", "MiB"], ["inputs", "1.0", "GiB"]):
+        assert row in lines
+    assert "below it the job certainly dies" in text
 
 
 @pytest.mark.torch

@@ -260,7 +260,6 @@ def test_the_folder_says_whose_it_is(directory: str, source: str) -> None:
         ((*CLM, "--teacher_model=org/big"), ReasonCode.UNSUPPORTED),
         (("python", "dpo.py", *CLM[3:], "--per_device_train_batch_size=1"), "unsupported"),
         (("trl", "sft", *CLM[3:]), ReasonCode.UNSUPPORTED),
-        ((*VISION, "--test-only"), ReasonCode.UNSUPPORTED),
         ((*CLM, "--block_size=long"), ReasonCode.INVALID_SPEC),
         ((*TIMM, "--config=x.yaml"), ReasonCode.UNSUPPORTED),
         ((*TIMM, "--aug-splits=3"), ReasonCode.UNSUPPORTED),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from admission.detect.expansion import OPEN
-from admission.detect.shell import MAX_SCRIPT, Script, read_script
+from admission.detect.budget import MAX_SCRIPT, budget_for
+from admission.detect.scope import OPEN
+from admission.detect.shell import Script, read_script
 from admission.detect.words import Variables, Word
 
 
@@ -14,6 +15,7 @@ def _read(script: str, *arguments: str, **variables: str) -> Script:
     return read_script(
         Word(text=script, origin="args"),
         variables=known,
+        budget=budget_for(1),
         arguments=tuple(Word(text=argument) for argument in arguments),
     )
 
@@ -33,11 +35,12 @@ def _texts(script: Script) -> list[list[str]]:
         ("cat <<EOF > f\npython no.py\nEOF\nb", [["cat"], ["b"]]),
         ("cat <<-'END'\n\tx $Y\n\tEND\nb", [["cat"], ["b"]]),
         ("a --n=$N '$N' \"$N ${N}\"", [["a", "--n=8", "$N", "8 8"]]),
-        ("X=1 Y=$N a $X", [["a", "1"]]),
+        ("X=1 Y=$N a $X $N", [["a", "$X", "8"]]),
+        ("X=1 Y=$X; a $Y", [["a", "1"]]),
         ("X=1; export Y=2 Z=$X; a $X $Y $Z", [["a", "1", "2", "1"]]),
         ('F="--x 1 --y 2"; a $F "$F"', [["a", "--x", "1", "--y", "2", "--x 1 --y 2"]]),
         ('F=(--x 1 # no\n "y z"); F+=(w); a "${F[@]}"', [["a", "--x", "1", "y z", "w"]]),
-        ("a ${M:-8} ${N:-4} ${M:=3} ${M-2}", [["a", "8", "8", "3", "2"]]),
+        ("a ${M:-8} ${N:-4} ${M:=3} ${M-2}", [["a", "8", "8", "3", "3"]]),
         ('a ${M:-"${N} x"}', [["a", "8", "x"]]),
         ("X=a; X+=b; c $X", [["c", "ab"]]),
         ("if true; then a; else b; fi; c", [["true"], ["a"], ["b"], ["c"]]),
@@ -89,7 +92,7 @@ def test_templates_are_told_from_variables() -> None:
 
 def test_a_default_counts_only_if_no_other_source_is_open() -> None:
     """With an unread ConfigMap behind envFrom, `${X:-8}` may be anything."""
-    script = read_script(Word(text="a ${X:-8}"), variables={OPEN: ()})
+    script = read_script(Word(text="a ${X:-8}"), variables={OPEN: ()}, budget=budget_for(1))
 
     assert script.commands[0].words[1].unresolved == ("${X:-8}",)
 

@@ -41,6 +41,8 @@ from tests.builders import (
 
 T4 = node_class("Tesla-T4", budget=14 * GIB)
 A100 = node_class("NVIDIA-A100-SXM4-40GB", budget=39 * GIB)
+TEAM_TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
+CLOSED_A100 = node_class("NVIDIA-A100-SXM4-40GB", budget=39 * GIB, taints=[TEAM_TAINT])
 ENFORCE = Policy(mode=Mode.ENFORCE)
 
 
@@ -128,8 +130,8 @@ async def test_job_that_cannot_fit_is_denied_with_what_would_fit() -> None:
     )
     assert found.message == (
         "needs at least 25.6 GiB on one GPU; the largest card this job may use (Tesla-T4 ×8) gives "
-        "it 14.0 GiB. Parameters are 25.6 GiB of it. It fits with batch size 139, or on the node "
-        "with an NVIDIA-A100-SXM4-40GB."
+        "it 14.0 GiB. Parameters are most of it, 25.6 GiB at the expected peak. It fits with batch "
+        "size 139, or on the node with an NVIDIA-A100-SXM4-40GB."
     )
     assert found.hints == (
         "fits with batch size 139",
@@ -166,7 +168,7 @@ async def test_mode_warn_says_it_in_warnings_and_admits() -> None:
     assert found.warnings == (
         "needs at least 25.6 GiB on one GPU; the largest card this job may use (Tesla-T4 ×8) gives "
         "it 14.0 GiB",
-        "parameters are 25.6 GiB of it",
+        "parameters are most of it, 25.6 GiB at the expected peak",
         "hint: it fits with batch size 139",
     )
 
@@ -322,7 +324,7 @@ async def test_failing_search_leaves_the_verdict() -> None:
             TraceError("tensor 3 is freed twice"),
             ReasonCode.ESTIMATOR_FAILED,
             "",
-            "its estimate failed, which is our fault",
+            "its estimate failed, which is our fault: tensor 3 is freed twice",
         ),
         (
             MemoryLimitError("ended at 3 GiB"),
@@ -341,15 +343,86 @@ async def test_failing_search_leaves_the_verdict() -> None:
 async def test_estimator_that_cannot_answer_makes_unknown_with_the_reason(
     error: EstimatorError, code: str, path: str, reason: str
 ) -> None:
-    """What it said is kept as a finding; nothing of ours is shown."""
+    """What it said is kept as a finding; the message shows nothing of ours."""
     found = await judged(training(), estimator=FakeEstimator(error=error))
 
     (finding,) = found.units[0].findings
     assert found.verdict is Verdict.UNKNOWN
     assert found.reason == code
     assert (finding.code, finding.path, finding.reason) == (code, path, reason)
+    assert "tensor 3" not in found.message
     if error.hint:
         assert finding.hint == error.hint
+
+
+async def test_fault_of_ours_is_to_be_reported() -> None:
+    """No annotation makes our own bug go away."""
+    found = await judged(training(), estimator=FakeEstimator(error=TraceError("two\nlines")))
+
+    (finding,) = found.units[0].findings
+    assert finding.reason == "its estimate failed, which is our fault: two lines"
+    assert finding.hint == "report it: it is a bug of vramgate, and an annotation cannot help"
+
+
+@pytest.mark.parametrize("classes", [(T4, CLOSED_A100), (CLOSED_A100,)])
+async def test_template_that_a_card_behind_a_taint_would_hold_is_warned_and_not_denied(
+    classes: tuple[NodeClass, ...],
+) -> None:
+    """Runtime classes, queues and other webhooks may add the toleration to its pods."""
+    found = await judged(training(), classes=classes)
+
+    assert (found.verdict, found.action) == (Verdict.TIGHT, Action.WARN)
+    assert found.reason == Cause.TAINTED_CARD
+    assert "NVIDIA-A100-SXM4-40GB ×8, if the pod tolerates taint team=a:NoSchedule" in found.message
+    assert found.units[0].estimate is not None
+
+
+async def test_pod_that_only_a_card_behind_a_taint_would_hold_is_denied() -> None:
+    """Nobody adds to it any more; the card is named as elsewhere."""
+    pod = replace(unit(), template="")
+    annotations = {"vramgate.dev/spec": json.dumps(spec_document(batch_size=256))}
+    submitted = replace(workload(pod, kind="Pod"), metadata={"annotations": annotations})
+
+    found = await judged(submitted=submitted, classes=[T4, CLOSED_A100])
+
+    assert (found.verdict, found.action) == (Verdict.OOM, Action.DENY)
+    assert "fits on the node with an NVIDIA-A100-SXM4-40GB" in found.hints
+
+
+async def test_cards_behind_taints_are_not_asked_about_if_another_holds_the_job() -> None:
+    """The verdict would be the same, later."""
+    estimator = FakeEstimator()
+
+    await judged(training(batch_size=100), classes=[T4, CLOSED_A100], estimator=estimator)
+
+    assert estimator.asked == [(100, (T4.device,))]
+
+
+async def test_card_of_unknown_memory_behind_a_taint_is_no_reason_to_deny() -> None:
+    """It might hold the job."""
+    unheard = node_class("Z900", budget=None, unknown_reason="no label x", taints=[TEAM_TAINT])
+
+    found = await judged(training(), classes=[T4, unheard])
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, ReasonCode.NO_CLASS)
+    assert "the memory of Z900 is not known: no label x" in found.message
+
+
+async def test_card_behind_a_taint_that_cannot_be_asked_in_time_is_no_reason_to_deny() -> None:
+    """Nothing is refused on half an answer."""
+
+    class SlowElsewhere(FakeEstimator):
+        async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+            if T4.device not in devices:
+                await asyncio.Event().wait()
+            return await super().estimate(spec, devices)
+
+    found = await judged(
+        training(), classes=[T4, CLOSED_A100], estimator=SlowElsewhere(), deadline_seconds=0.1
+    )
+
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, ReasonCode.LATE)
+    assert found.action is Action.WARN
 
 
 async def test_fault_of_ours_is_not_hidden_here() -> None:
@@ -379,7 +452,7 @@ async def test_unreadable_unit_asks_nothing_of_the_estimator() -> None:
     [
         ((), "cannot tell whether it fits: no node with a GPU is known."),
         (
-            (node_class(taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}]),),
+            (node_class(budget=GIB, taints=[TEAM_TAINT]),),
             "cannot tell whether it fits: no GPU node is open to it: taint team=a:NoSchedule is "
             "not tolerated. Hint: add a toleration for it, if the job is meant to run there.",
         ),
@@ -400,7 +473,7 @@ async def test_job_without_a_class_is_unknown_never_oom(
 
     assert (found.verdict, found.reason) == (Verdict.UNKNOWN, ReasonCode.NO_CLASS)
     assert found.message == message
-    assert estimator.asked == []
+    assert T4.device not in [device for _, devices in estimator.asked for device in devices]
 
 
 async def test_workload_with_nothing_to_judge_is_skipped() -> None:

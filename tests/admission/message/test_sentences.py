@@ -25,6 +25,7 @@ from admission.message.wording import Wording, wording_of
 from admission.plaintext import plain
 from admission.values import Finding, Reading, UnitJudgement
 from estimator.result import Knob
+from estimator.spec import parse_spec
 from estimator.units import GIB, MIB
 from tests.builders import (
     device,
@@ -33,6 +34,7 @@ from tests.builders import (
     job_spec,
     judged,
     node_class,
+    spec_document,
     verdict_on,
 )
 
@@ -66,8 +68,8 @@ def test_job_that_cannot_fit_is_told_need_card_cause_and_every_way_out() -> None
 
     assert said(unit) == (
         "needs at least 21.5 GiB on one GPU; the largest card this job may use (Tesla-T4 ×8) "
-        "gives it 14.6 GiB. Activations are 19.6 GiB of it. It fits with batch size 160, or with "
-        "gradient checkpointing, or on the 2 nodes with an NVIDIA-A10."
+        "gives it 14.6 GiB. Activations are most of it, 19.6 GiB at the expected peak. It fits "
+        "with batch size 160, or with gradient checkpointing, or on the 2 nodes with an NVIDIA-A10."
     )
 
 
@@ -81,7 +83,7 @@ def test_warnings_say_the_same_in_lines() -> None:
     assert warnings_of(wording_of(unit)) == (
         "needs at least 21.5 GiB on one GPU; the largest card this job may use (Tesla-T4 ×8) "
         "gives it 14.6 GiB",
-        "activations are 19.6 GiB of it",
+        "activations are most of it, 19.6 GiB at the expected peak",
         "hint: it fits with batch size 160, or with gradient checkpointing, or on the 2 nodes with "
         "an NVIDIA-A10",
     )
@@ -113,7 +115,7 @@ def test_job_without_hints_is_told_the_need_alone() -> None:
     """No time was left to search: nothing is made up."""
     assert said(too_large()) == (
         "needs at least 21.5 GiB on one GPU; the largest card this job may use (Tesla-T4 ×8) "
-        "gives it 14.6 GiB. Activations are 19.6 GiB of it."
+        "gives it 14.6 GiB. Activations are most of it, 19.6 GiB at the expected peak."
     )
 
 
@@ -145,7 +147,8 @@ def test_declared_card_is_named_without_a_count() -> None:
     found = class_verdict(declared_class(device("t4", budget=GIB)), estimate(least=2 * GIB))
 
     assert said(judged(Verdict.OOM, found, reason=Cause.TOO_LARGE)) == (
-        "needs at least 2.0 GiB on one GPU; t4 gives it 1.0 GiB. Parameters are 2.0 GiB of it."
+        "needs at least 2.0 GiB on one GPU; t4 gives it 1.0 GiB. Parameters are most of it, "
+        "2.0 GiB at the expected peak."
     )
 
 
@@ -207,9 +210,9 @@ def test_small_card_among_large_ones_is_named() -> None:
     )
 
     assert said(unit) == (
-        "may land on a card that is too small: needs at least 21.5 GiB on one GPU; Tesla-T4 ×8, "
-        "which it may also use, gives it 14.6 GiB. It fits NVIDIA-A100-SXM4-40GB ×8 and "
-        "NVIDIA-A100-SXM4-80GB ×8. Hint: choose the card, for one by nodeSelector "
+        "may land on a card that is too small: Tesla-T4 ×8, which it may also use, gives it 14.6 "
+        "GiB, and it needs at least 21.5 GiB there. It fits NVIDIA-A100-SXM4-40GB ×8 and "
+        "NVIDIA-A100-SXM4-80GB ×8. Hint: choose the card, for example with nodeSelector "
         "nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB."
     )
 
@@ -220,8 +223,8 @@ def test_time_sliced_card_is_named_with_the_reason() -> None:
     unit = judged(Verdict.TIGHT, verdict_on(shared, least=3 * GIB), reason=Cause.SHARED_CARD)
 
     assert wording_of(unit).need == (
-        "may run out of GPU memory: needs up to 3.0 GiB on one GPU, and Tesla-T4/time-slicing ×32 "
-        "shares 14.0 GiB between pods by time-slicing"
+        "may run out of GPU memory: Tesla-T4/time-slicing ×32 shares 14.0 GiB between pods by "
+        "time-slicing, and it needs up to 3.0 GiB of them"
     )
 
 
@@ -241,12 +244,69 @@ def test_card_of_unknown_memory_beside_one_that_fits_is_named() -> None:
     )
 
 
-def test_part_larger_than_the_least_need_is_told_as_of_the_peak() -> None:
-    """The parts are counted at the expected peak; the job may get by on less."""
-    found = verdict_on(T4, least=20 * GIB, enough=25 * GIB, activations=21 * GIB)
+@pytest.mark.parametrize(
+    ("activations", "expected"),
+    [
+        (21, "activations are most of it, 21.0 GiB at the expected peak"),
+        (15, "activations are most of it, 15.0 GiB at the expected peak"),
+        (14, "activations are the largest part, 14.0 GiB at the expected peak"),
+    ],
+)
+def test_largest_part_is_told_as_of_the_expected_peak(activations: int, expected: str) -> None:
+    """The parts are counted there (30 GiB); the job may get by on less, so none is `of` that."""
+    found = estimate(least=20 * GIB, enough=30 * GIB, activations=activations * GIB)
+    rest = (30 - activations) * GIB
+    shares = {"parameters": rest // 2, "gradients": rest - rest // 2}
+    parts = found.breakdown.model_copy(update=shares)
+    unit = judged(
+        Verdict.OOM,
+        class_verdict(T4, found.model_copy(update={"breakdown": parts})),
+        reason=Cause.TOO_LARGE,
+    )
 
-    assert wording_of(judged(Verdict.OOM, found, reason=Cause.TOO_LARGE)).why == (
-        "activations are most of it, 21.0 GiB at the expected peak",
+    assert wording_of(unit).why == (expected,)
+
+
+def test_batch_of_data_parallel_training_is_told_per_gpu() -> None:
+    """The flag of a script may mean all GPUs together: the figure says which it is."""
+    document = {**spec_document(batch_size=256), "parallelism": {"dataParallel": 4}}
+    reading = Reading(spec=parse_spec(document))
+
+    unit = too_large(reading=reading, fits=(fit(largest_batch=120),))
+
+    assert hints_of(wording_of(unit)) == ("fits with batch size 120 per GPU",)
+
+
+TAINT = {"key": "team", "value": "vision", "effect": "NoSchedule"}
+
+
+def test_card_behind_a_taint_is_named_with_the_taint() -> None:
+    """The smallest that holds it: a toleration that the cluster adds later may open it."""
+    behind = [
+        verdict_on(node_class(name, budget=budget * GIB, taints=[TAINT]), **NEED)
+        for name, budget in (("NVIDIA-H100", 79), ("NVIDIA-A100", 39), ("NVIDIA-L4", 20))
+    ]
+    unit = judged(
+        Verdict.TIGHT, verdict_on(T4, **NEED), reason=Cause.TAINTED_CARD, elsewhere=tuple(behind)
+    )
+
+    assert said(unit) == (
+        "needs at least 21.5 GiB on one GPU; the largest card this job may use as it is (Tesla-T4 "
+        "×8) gives it 14.6 GiB. It fits NVIDIA-A100 ×8, if the pod tolerates taint "
+        "team=vision:NoSchedule. Hint: add the toleration, unless the cluster adds it to the pod "
+        "(RuntimeClass, Kueue)."
+    )
+
+
+def test_job_that_only_cards_behind_taints_could_hold_is_told_so() -> None:
+    """No card is open to it: the taints are all that is in the way."""
+    taints = [TAINT, {"key": "spot", "effect": "NoSchedule"}]
+    where = verdict_on(node_class("NVIDIA-A100", budget=216 * GIB // 10, taints=taints), **NEED)
+    unit = judged(Verdict.TIGHT, reason=Cause.TAINTED_CARD, elsewhere=(where,))
+
+    assert wording_of(unit).need == (
+        "may fit NVIDIA-A100 ×8, if the pod tolerates taints team=vision:NoSchedule and "
+        "spot:NoSchedule; no other GPU node is open to it"
     )
 
 
@@ -271,7 +331,7 @@ def test_job_that_fits_is_told_the_smallest_card() -> None:
     )
 
     assert said(unit) == (
-        "fits: 21.8 GiB on one GPU is enough; the smallest card this job may use (NVIDIA-A10 ×2) "
+        "fits: 21.8 GiB is enough on the smallest card this job may use (NVIDIA-A10 ×2), which "
         "gives it 22.0 GiB."
     )
 
@@ -380,7 +440,27 @@ def test_message_is_one_bounded_line(text: str) -> None:
 
 def test_control_and_direction_characters_are_taken_out() -> None:
     """A name cannot start a new line, recolour the terminal or turn the text around."""
-    assert plain("a\x1b[31mb\nc\u202ed\u2028e\x00") == "a [31mb cd e"
+    assert plain("a\x1b[31mb\nc\u202ed\u2028e\x00") == "ab cd e"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b]0;title\x07name", "name"),
+        ("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bPq data\x1b\\name", "name"),
+        ("\x1b(Bname\x1bc", "name"),
+        ("\x1b]0;never ends", "0;never ends"),
+        ("name\x1b", "name"),
+        ("\x1b\x1b[31m[31mname", "[31mname"),
+        ("[31m", "[31m"),
+    ],
+)
+def test_escape_sequences_go_whole(text: str, expected: str) -> None:
+    """Without its ESC the rest of one would be left as noise; text that only looks alike stays."""
+    assert plain(text) == expected
 
 
 def test_long_text_is_cut_with_a_mark() -> None:

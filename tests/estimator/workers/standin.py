@@ -50,7 +50,7 @@ def prepare_missing(framework: str) -> Handler:
 
 def prepare_broken(framework: str) -> Handler:
     """Fail as a broken installation does."""
-    raise ValueError("a library of the wrong version")
+    raise ValueError("a library of the wrong version\n  and a second line for its author")
 
 
 def prepare_crashing(framework: str) -> Handler:

@@ -135,15 +135,37 @@ async def test_a_template_that_keeps_dying_is_left_alone_for_a_while() -> None:
     await pool.close()
 
 
-async def test_a_broken_framework_is_our_fault() -> None:
-    """A template that fails to import says with which exception, without a stack trace."""
+async def test_a_broken_framework_is_our_fault(caplog: pytest.LogCaptureFixture) -> None:
+    """A template that fails to import says why in one line, in the error and in the log."""
     pool = workers_of(prepare="prepare_broken")
 
     with pytest.raises(TraceError) as caught:
         await pool.estimate(spec_of("nothing"), [CARD])
 
-    assert caught.value.message == "the pytorch frontend does not start: ValueError"
+    reason = "ValueError: a library of the wrong version"
+    assert caught.value.message == f"the pytorch frontend does not start: {reason}"
+    (record,) = (record for record in caplog.records if record.message == "template failed")
+    assert record.levelname == "ERROR"
+    assert (record.__dict__["framework"], record.__dict__["error"]) == (
+        "pytorch",
+        caught.value.message,
+    )
     await pool.close()
+
+
+async def test_a_ready_template_is_logged(
+    workers: Workers, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the framework, how long it took and what it holds."""
+    caplog.set_level("INFO", "estimator")
+
+    await workers.ready(Framework.PYTORCH)
+
+    (record,) = (record for record in caplog.records if record.message == "template ready")
+    assert record.levelname == "INFO"
+    assert record.__dict__["framework"] == "pytorch"
+    assert record.__dict__["seconds"] >= 0
+    assert record.__dict__["rss_bytes"] > 0
 
 
 async def test_a_missing_framework_is_not_tried_again() -> None:

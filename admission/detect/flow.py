@@ -1,0 +1,274 @@
+"""Which commands of a script run for certain, and which assignments outlive their block.
+
+    opened, branched and closed blocks, operators, exits -> is_sure, is_dead, the scope
+
+Knows nothing of text: the reader of statements tells it what it meets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from admission.detect.budget import LimitError
+from admission.detect.scope import Scope, State
+from admission.detect.words import words
+
+MAX_BLOCKS = 200
+LOOPS = frozenset({"while", "until", "for", "select"})
+TESTS = frozenset(
+    words(
+        "! [ [[ test (( let false grep egrep fgrep cmp diff command which type pgrep mountpoint "
+        "getopts read"
+    )
+)
+"""Commands that are there to be true or false: what depends on them may not run."""
+_SUCCEEDS = frozenset({"", "true", ":", "cd", "export", "echo", "printf", "set", "declare"})
+"""Commands after which `&&` goes on; the empty one is an assignment."""
+
+
+class Phase(Enum):
+    """Which part of a block is being read."""
+
+    CLAUSE = auto()
+    """Between `for` or `case` and `do` or `in`."""
+    CONDITION = auto()
+    PATTERN = auto()
+    """Before the `)` of a case."""
+    BODY = auto()
+
+
+@dataclass(slots=True)
+class List:
+    """Commands joined by `&&`, `||` and `|`."""
+
+    is_sure: bool = True
+    before: State | None = None
+    """As it was before what may not run."""
+    is_alternative: bool = False
+    """After `||`."""
+    is_piped: bool = False
+    """After `|`: the next command runs in a shell of its own."""
+    is_awaited: bool = False
+    """After an operator: a line may end here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """`if`, a loop, `case`, `{ … }` or `( … )`, and what was so outside it."""
+
+    kind: str
+    phase: Phase
+    start: int
+    """Where in the text its inside starts."""
+    num_commands: int
+    before: State
+    outer: List
+    is_sure: bool
+    is_level_sure: bool
+    is_dead: bool
+    function: str | None = None
+    """The name, if this is the body of a function that is being defined."""
+    branch: State | None = None
+    changed: set[str] = field(default_factory=set)
+    """Variables that some branch has set."""
+    is_decided: bool = False
+    """Its body runs for certain."""
+    was_read: bool = False
+    """A loop that is read for the second time."""
+
+
+class Flow:
+    """Follows one script. Used once."""
+
+    def __init__(self, scope: Scope, *, is_level_sure: bool) -> None:
+        self.scope = scope
+        self.blocks: list[Block] = []
+        self.list = List()
+        self.is_dead = False
+        """Nothing runs any more, up to the end of the block."""
+        self.may_end = False
+        """The script may have ended before this."""
+        self._is_sure = True
+        self._is_level_sure = is_level_sure
+        """The subshell itself runs for certain."""
+
+    @property
+    def top(self) -> Block | None:
+        """Return the innermost block."""
+        return self.blocks[-1] if self.blocks else None
+
+    @property
+    def is_sure(self) -> bool:
+        """Return whether the next command runs for certain, once those before it succeed."""
+        return self._is_level_sure and self._is_sure and self.list.is_sure
+
+    @property
+    def is_conditional(self) -> bool:
+        """Return whether the next command depends on the one before it in its list."""
+        return not self.list.is_sure or self.list.before is not None or self.list.is_piped
+
+    def open(self, kind: str, *, start: int, num_commands: int, function: str | None) -> None:
+        """Enter a block."""
+        if len(self.blocks) >= MAX_BLOCKS:
+            raise LimitError(f"the script nests deeper than {MAX_BLOCKS}")
+        phases = {"for": Phase.CLAUSE, "select": Phase.CLAUSE, "case": Phase.CLAUSE}
+        phases |= {"{": Phase.BODY, "(": Phase.BODY}
+        block = Block(
+            kind=kind,
+            phase=phases.get(kind, Phase.CONDITION),
+            start=start,
+            num_commands=num_commands,
+            before=self.scope.state(),
+            outer=replace(self.list),
+            is_sure=self._is_sure,
+            is_level_sure=self._is_level_sure,
+            is_dead=self.is_dead,
+            function=function,
+            is_decided=kind == "{",
+        )
+        if kind == "(":
+            self._is_level_sure, self._is_sure = self.is_sure, True
+        else:
+            self._is_sure = self._is_sure and self.list.is_sure
+        self.blocks.append(block)
+        self.list = List()
+
+    def begin(self, block: Block, *, is_decided: bool) -> None:
+        """Enter the body or the next branch of *block*."""
+        if block.branch is not None and block.kind not in LOOPS:
+            self._leave_branch(block)
+        block.branch = self.scope.state()
+        block.phase = Phase.BODY
+        block.is_decided = is_decided
+        self._is_sure = block.is_sure and block.outer.is_sure and is_decided
+        self.is_dead = block.is_dead
+
+    def next_condition(self, block: Block, phase: Phase) -> None:
+        """Leave a branch for the condition or pattern of the next one."""
+        if block.branch is not None:
+            self._leave_branch(block)
+            block.branch = self.scope.state()
+        block.phase = phase
+        self._is_sure = False
+        self.is_dead = block.is_dead
+
+    def _leave_branch(self, block: Block) -> None:
+        if block.branch is None:
+            return
+        if not self.is_dead:
+            block.changed |= self.scope.changed_since(block.branch)
+            self._keep_rest(block.branch)
+        else:
+            self.scope.restore(block.branch)
+
+    def _keep_rest(self, branch: State) -> None:
+        """Go back to *branch*, but for what no list of names can tell."""
+        forgotten, arguments = self.scope.is_forgotten, self.scope.arguments
+        directory = self.scope.directory
+        self.scope.restore(branch)
+        self.scope.is_forgotten = forgotten or branch.is_forgotten
+        if arguments != branch.arguments:
+            self.scope.doubt_arguments()
+        if directory != branch.directory:
+            self.scope.directory = ""
+
+    def reread(self, block: Block) -> bool:
+        """Prepare to read a loop again if what it sets may be seen by its next round."""
+        changed = self.scope.changed_since(block.before)
+        if block.was_read or not (changed or self.scope.arguments != block.before.arguments):
+            return False
+        is_same = self.scope.arguments == block.before.arguments
+        self.scope.restore(block.before)
+        self.scope.doubt(changed)
+        if not is_same:
+            self.scope.doubt_arguments()
+        block.was_read = True
+        block.phase = Phase.CLAUSE if block.kind in ("for", "select") else Phase.CONDITION
+        self._is_sure = block.is_sure and block.outer.is_sure
+        self.is_dead, self.list = block.is_dead, List()
+        return True
+
+    def close(self) -> Block:
+        """Leave the innermost block."""
+        block = self.blocks.pop()
+        is_conditional = (
+            not block.is_decided
+            or not block.outer.is_sure
+            or block.outer.before is not None
+            or block.outer.is_piped
+        )
+        if block.kind == "(" or block.function is not None:
+            self.scope.restore(block.before)
+        elif block.kind in LOOPS:
+            self.scope.blend(block.before)
+        elif block.kind in ("if", "case"):
+            self._leave_branch(block)
+            self.scope.doubt(block.changed)
+        ends_outside = block.kind not in LOOPS and block.kind != "(" and block.function is None
+        self.is_dead = block.is_dead or (self.is_dead and ends_outside and not is_conditional)
+        self._is_sure, self._is_level_sure = block.is_sure, block.is_level_sure
+        self.list = block.outer
+        return block
+
+    def after(self, block: Block, operator: str) -> None:
+        """Undo what *block* has set if it ran in a shell of its own."""
+        if operator in ("|", "&") or self.list.is_piped:
+            self.scope.restore(block.before)
+            self.is_dead = block.is_dead
+
+    def operate(self, operator: str, *, last: str) -> None:
+        """Take the *operator* after the command *last*."""
+        before, self.list.is_awaited = self.list.before, operator in ("&&", "||", "|")
+        self.list.is_piped = operator == "|"
+        if operator == "&&":
+            if last in TESTS:
+                self.list.is_sure = False
+            if self.list.is_alternative and before is not None:
+                self.scope.blend(before)
+                self.list.is_alternative = False
+            if before is None and last not in _SUCCEEDS:
+                self.list.before = self.scope.state()
+        elif operator == "||":
+            if before is not None:
+                self.scope.blend(before)
+            self.list.before = self.scope.state()
+            self.list.is_alternative, self.list.is_sure = True, False
+        elif operator != "|":
+            if before is not None and not self.is_dead:
+                self.scope.blend(before)
+            self.list = List()
+
+    def end(self, *, is_failure: bool = False) -> None:
+        """Note an `exit` or what is like it. With *is_failure* the job fails if it runs."""
+        if self.list.is_piped:
+            return
+        is_conditional = self.is_conditional
+        if not is_failure:
+            self.doubt_rest(is_now=is_conditional)
+        if not is_conditional:
+            self.is_dead = True
+
+    def leave_loop(self) -> None:
+        """Note a `break` or `continue`: the rest of the loop's body may not run."""
+        is_inside = False
+        for block in reversed(self.blocks):
+            is_inside = block.kind in LOOPS
+            block.is_sure = block.is_sure and is_inside
+            if is_inside or block.kind == "(":
+                break
+        if self.is_conditional or not is_inside:
+            self._is_sure = False
+        else:
+            self.is_dead = True
+
+    def doubt_rest(self, *, is_now: bool = True) -> None:
+        """Note that nothing after this is certain to run, up to the end of the shell."""
+        for block in reversed(self.blocks):
+            if block.kind == "(" or block.function is not None:
+                break
+            block.is_sure = False
+        else:
+            self.may_end = True
+        if is_now:
+            self._is_sure = False
