@@ -29,8 +29,6 @@ class Blocks(Syntax):
         self.last = ""
         """The name of the last command; `!` if it was negated."""
         self.is_negated = False
-        self.closed: Block | None = None
-        """The block that has just ended: what follows are its redirections."""
         self.awaits_name = False
         """After `function`."""
         self.num_dry = 0
@@ -138,7 +136,8 @@ class Blocks(Syntax):
             self.at = block.start
             return
         self.flow.close()
-        self.last = block.kind
+        if block.kind not in ("{", "("):
+            self.last = block.kind
         if block.function is None:
             self.closed = block
             return

@@ -14,8 +14,10 @@ from admission.detect.budget import MAX_VALUE, Budget, LimitError
 from admission.detect.scope import OPEN, unknown_value
 from admission.detect.words import MAX_REFERENCE, Variables, Word, literal, references
 from admission.values import Json, Unit
-from admission.workloads.fields import mapping, sequence, text
+from admission.workloads.fields import mapping, sequence, text, wrong
 
+MAX_BITS = 256
+"""Of a number that stands for text."""
 MAX_SOURCES = 64
 """Entries of `envFrom` that are looked up."""
 
@@ -51,8 +53,7 @@ def read_container(unit: Unit, budget: Budget, *, documents: Mapping[str, str]) 
         _put_variables(variables, unit, documents, budget)
         for key in ("command", "args"):
             for index, item in enumerate(sequence(spec.get(key), f"{path}.{key}")):
-                raw = str(item) if isinstance(item, int | float) else item
-                word = text(raw, f"{path}.{key}[{index}]")
+                word = _scalar(item, f"{path}.{key}[{index}]")
                 budget.add_word()
                 argv.append(_expanded(word, variables, budget, origin=key))
     except LimitError as error:
@@ -66,6 +67,13 @@ def read_container(unit: Unit, budget: Budget, *, documents: Mapping[str, str]) 
         variables=variables,
         problems=tuple(problems),
     )
+
+
+def _scalar(value: object, path: str) -> str:
+    """Return *value* as text: a number, unless nobody could have written it, is as good as one."""
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise wrong(path, value, "a string")
+    return str(value) if isinstance(value, int | float) else text(value, path)
 
 
 def _put_variables(
@@ -103,7 +111,7 @@ def _put_variables(
             variables[name] = (_referred(name, source, where, documents, unit),)
             continue
         raw = entry.get("value")
-        value = str(raw) if isinstance(raw, int | float) else text(raw, f"{where}.value")
+        value = _scalar(raw, f"{where}.value")
         variables[name] = (_expanded(value, variables, budget, origin=f"env {name}"),)
 
 

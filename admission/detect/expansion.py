@@ -116,10 +116,10 @@ class WordReader:
             self._parameter(self.text[start + 2 : self.at - 1], start, quoted=quoted)
         elif following in ("@", "*"):
             self.at += 2
-            self._splice(self.scope.arguments)
+            self._splice(self.scope.arguments, quoted=quoted, is_joined=following == "*")
         elif following.isdigit():
             self.at += 2
-            self._positional(int(following), start)
+            self._positional(int(following), start, quoted=quoted)
         elif name := _NAME.match(self.text, start + 1):
             self.at = name.end()
             self._parameter(name.group(), start, quoted=quoted)
@@ -151,13 +151,14 @@ class WordReader:
         name = match.group() if match else ""
         rest = body[len(name) :]
         if not name and body in ("@", "*"):
-            self._splice(self.scope.arguments)
+            self._splice(self.scope.arguments, quoted=quoted, is_joined=body == "*")
         elif name.isdigit() and not rest:
-            self._positional(int(name) if len(name) < 6 else 0, start)
+            self._positional(int(name) if len(name) < 6 else 0, start, quoted=quoted)
         elif not name or name.isdigit():
             self.unresolved(self.text[start : self.at])
         elif rest in ("[@]", "[*]"):
-            self._splice(self._value_of(name) or ())
+            value = self._value_of(name) or ()
+            self._splice(value, quoted=quoted, is_joined=rest == "[*]")
         else:
             self._variable(name, rest, start, quoted=quoted)
 
@@ -211,18 +212,21 @@ class WordReader:
                 self.append(char, quoted=True)
         return (*self.words, self.finish_word())
 
-    def _positional(self, number: int, start: int) -> None:
+    def _positional(self, number: int, start: int, *, quoted: bool) -> None:
         arguments = self.scope.arguments
         if 1 <= number <= len(arguments):
-            self._value(arguments[number - 1], quoted=True)
+            self._value(arguments[number - 1], quoted=quoted)
         else:
             self.unresolved(self.text[start : self.at])
 
-    def _splice(self, words: Iterable[Word]) -> None:
+    def _splice(self, words: Iterable[Word], *, quoted: bool, is_joined: bool) -> None:
+        """Add every one of *words*; in quotes, `$*` is one word."""
         for index, word in enumerate(words):
-            if index:
+            if index and quoted and is_joined:
+                self.append(" ", quoted=True)
+            elif index:
                 self.end_word()
-            self._value(word, quoted=True)
+            self._value(word, quoted=quoted)
 
     def _value(self, word: Word, *, quoted: bool) -> None:
         """Add the value of a variable; without quotes its blanks separate words."""

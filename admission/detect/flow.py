@@ -19,7 +19,7 @@ LOOPS = frozenset({"while", "until", "for", "select"})
 TESTS = frozenset(
     words(
         "! [ [[ test (( let false grep egrep fgrep cmp diff command which type pgrep mountpoint "
-        "getopts read"
+        "getopts read if while until for select case"
     )
 )
 """Commands that are there to be true or false: what depends on them may not run."""

@@ -40,6 +40,8 @@ class Syntax(WordReader):
         """The next word is the target of a redirection."""
         self.name: str | None = None
         """The first word of the command that is no keyword."""
+        self.closed: Block | None = None
+        """The block that has just ended: what follows are its redirections."""
         self.defined: tuple[str, int] | None = None
         """Name and text position of a function whose body comes next."""
 
@@ -59,7 +61,7 @@ class Syntax(WordReader):
         """Read to the end, or to where nothing runs any more."""
         while self.at < len(self.text):
             while self.at < len(self.text):
-                if self.flow.is_dead and not self.flow.blocks:
+                if self.flow.is_dead and not self.flow.blocks and self.closed is None:
                     return
                 self._step(self.text[self.at])
             self.end_command("")

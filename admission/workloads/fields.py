@@ -8,6 +8,7 @@ An absent key and `null` are the same, as they are to the API server.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import Repr
 from typing import Any
 
 from admission.errors import RequestError
@@ -15,6 +16,8 @@ from admission.values import Json
 
 MAX_COUNT = 1 << 20
 _MAX_SHOWN = 60
+_BRIEF = Repr()
+_BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 2 * _MAX_SHOWN
 TEMPLATE_MARKS = ("$", "{{")
 
 
@@ -64,7 +67,10 @@ def is_template(value: object) -> bool:
 
 def wrong(path: str, value: object, accepted: str) -> RequestError:
     """Return the error for a *value* at *path* that is not what is *accepted*."""
-    shown = repr(value)
+    try:
+        shown = _BRIEF.repr(value)
+    except ValueError:
+        shown = "a number too long to show"
     if len(shown) > _MAX_SHOWN:
         shown = shown[: _MAX_SHOWN - 1] + "…"
     return RequestError(f"{path or 'object'}: {shown} is not {accepted}")

@@ -118,6 +118,8 @@ def quantity(value: object, path: str) -> int:
     accepted = "a whole number of GPUs"
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise wrong(path, value, accepted)
+    if isinstance(value, int) and abs(value) > MAX_COUNT:
+        raise wrong(path, value, accepted)
     digits = str(value).strip()
     suffix = digits.lstrip("+-.0123456789eE")
     number = digits.removesuffix(suffix) if suffix else digits

@@ -141,3 +141,33 @@ def test_a_reference_is_said_not_to_be_read() -> None:
     assert enough.spec is not None
     assert any("not read yet" in warning for warning in enough.warnings)
     assert codes(alone) == [ReasonCode.NO_COMMAND, ReasonCode.UNSUPPORTED]
+
+
+def test_numbers_nobody_can_write_out_are_problems() -> None:
+    """Fifty thousand digits are a finding, decimal or not."""
+    for number in ("9" * 50_000, "0x" + "f" * 50_000):
+        stated = f"model: {{source: timm, name: x}}\ninput: {{batchSize: {number}}}"
+        reading = read(job(container(), annotations={SPEC: stated}))
+
+        assert ReasonCode.INVALID_SPEC in codes(reading)
+
+
+def test_documents_nobody_writes_by_hand_are_problems() -> None:
+    """Too long, too many values, too deep."""
+    for stated in (
+        "a: " + "x" * (65 << 10),
+        "a: [" + "1," * 3_000 + "]",
+        "a: " + "[" * 100 + "]" * 100,
+    ):
+        reading = read(job(container(*LINE), annotations={SPEC: stated}))
+
+        assert codes(reading) == [ReasonCode.INVALID_SPEC]
+
+
+def test_null_is_a_word_of_the_owner() -> None:
+    """`adapter: null` says that there is none."""
+    words = ("python", "run_clm.py", "--do_train", "--model_name_or_path=org/a", "--lora_r=8")
+    reading = read(job(container(*words), annotations={SPEC: "adapter: null"}))
+
+    assert reading.spec is not None
+    assert reading.spec.adapter is None

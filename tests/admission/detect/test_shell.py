@@ -55,10 +55,11 @@ def test_commands(script: str, commands: list[list[str]]) -> None:
 
 
 def test_arguments_are_passed_on() -> None:
-    """`"$@"` keeps words whole, `$1` is the first of them."""
-    script = _read('exec trl sft "$@" ${@} $1', "--a=x y", "--b")
+    """`"$@"` keeps words whole, `"$*"` makes one of them, without quotes blanks separate."""
+    script = _read('exec trl "$@" "$*" "$1" ${@} $1', "--a=x y", "--b")
 
-    assert _texts(script) == [["exec", "trl", "sft", "--a=x y", "--b", "--a=x y", "--b", "--a=x y"]]
+    whole, split = ["--a=x y", "--b", "--a=x y --b", "--a=x y"], ["--a=x", "y", "--b", "--a=x", "y"]
+    assert _texts(script) == [["exec", "trl", *whole, *split]]
 
 
 @pytest.mark.parametrize(

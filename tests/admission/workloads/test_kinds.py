@@ -11,6 +11,7 @@ import yaml
 from admission.codes import ReasonCode
 from admission.errors import RequestError
 from admission.workloads import read_workload
+from admission.workloads.units import MAX_TEMPLATES, MAX_UNITS
 
 POD = {
     "containers": [
@@ -168,3 +169,38 @@ def test_malformed_objects_name_the_path(spec: str, path: str) -> None:
         read_workload(obj)
 
     assert caught.value.message.startswith(f"{path}: ")
+
+
+def test_no_pods_are_no_units() -> None:
+    """`parallelism: 0` and a role of no replicas start nothing."""
+    job = {**deepcopy(OBJECTS["Job"]), "kind": "Job"}
+    job["spec"]["parallelism"] = 0
+    pytorchjob = {**deepcopy(OBJECTS["PyTorchJob"]), "kind": "PyTorchJob"}
+    pytorchjob["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 0
+
+    nothing, rest = read_workload(job), read_workload(pytorchjob)
+
+    assert (nothing.units, nothing.skip) == ((), ReasonCode.NO_GPU)
+    assert [unit.role for unit in rest.units] == ["Master"]
+
+
+def test_more_roles_than_any_job_has_are_refused() -> None:
+    """Thousands of roles are somebody's attack."""
+    roles = {f"R{index}": {"template": {"spec": POD}} for index in range(MAX_TEMPLATES + 1)}
+    obj = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {"pytorchReplicaSpecs": roles},
+    }
+
+    with pytest.raises(RequestError, match="at most 64 are read"):
+        read_workload(obj)
+
+
+def test_units_beyond_the_limit_are_one_more() -> None:
+    """It stands for all the rest."""
+    pod = {"containers": [POD["containers"][1]] * 100}
+
+    workload = read_workload({"apiVersion": "v1", "kind": "Pod", "spec": pod})
+
+    assert len(workload.units) == MAX_UNITS + 1

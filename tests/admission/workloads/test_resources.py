@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from admission.errors import RequestError
 from admission.workloads import read_workload
 from admission.workloads.units import pod_gpus
 
@@ -95,3 +96,11 @@ def test_plain_init_containers_count_and_are_no_units() -> None:
 def test_effective_count(requests: list[tuple[bool, bool, int]], expected: int) -> None:
     """The larger of any init container, with what already runs beside it, and the sum."""
     assert pod_gpus(requests) == expected
+
+
+def test_numbers_that_count_nothing_are_refused() -> None:
+    """An exponent without end is the request's fault, not ours."""
+    longest = 10**60_000
+    for value in ("1e999999999", "-1", "1.5", longest, -longest, "9" * 30):
+        with pytest.raises(RequestError, match="whole number of GPUs"):
+            _units({"name": "train", "resources": {"limits": {"nvidia.com/gpu": value}}})
