@@ -71,7 +71,9 @@ MARGINS: Mapping[tuple[Method, Bound], Margin] = {
     (Method.COMPILE, Bound.ENOUGH): _assumed(60, "the arena must be free in one piece"),
     (Method.FORMULA, Bound.MOST_ALLOCATED): _assumed(300, "closed forms miss transients"),
     (Method.FORMULA, Bound.MOST_RESERVED): _assumed(350, "and the allocator's layout"),
-    (Method.FORMULA, Bound.LEAST): _assumed(250, "closed forms may count what is freed early"),
+    (Method.FORMULA, Bound.LEAST): _assumed(
+        400, "a compiler may fuse what is traced eagerly: XLA took 38 % off EfficientNet-B0"
+    ),
     (Method.FORMULA, Bound.ENOUGH): _assumed(300, "closed forms miss transients"),
 }
 """Assumed unless `is_fitted`; a reason says what is known so far.

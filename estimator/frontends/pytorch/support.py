@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from torch import nn
+
 from estimator.errors import Problem, SpecError, UnsupportedJobError
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.optimizers import require_known
@@ -33,6 +35,17 @@ def check_support(spec: JobSpec, notebook: Notebook) -> None:
     if spec.phase is JobPhase.TRAIN:
         require_known(spec.training.optimizer)
     _note(spec, notebook)
+
+
+def note_kernels(model: nn.Module, notebook: Notebook) -> None:
+    """Name the layers whose kernels on a card are not those that are traced."""
+    if any(isinstance(module, nn.RNNBase) for module in model.modules()):
+        notebook.unknown(
+            UnknownCode.KERNEL,
+            "model",
+            "recurrent layers are traced step by step; cuDNN keeps a flat copy of the weights, "
+            "a reserve and a workspace instead",
+        )
 
 
 def _check_keys(spec: JobSpec) -> None:

@@ -30,7 +30,7 @@ from estimator.frontends.pytorch.load import on_stand_ins
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.record import Recorder
 from estimator.frontends.pytorch.standin import StandIn
-from estimator.frontends.pytorch.support import check_support
+from estimator.frontends.pytorch.support import check_support, note_kernels
 from estimator.frontends.pytorch.training import Trainer
 from estimator.frontends.pytorch.versions import Version, parse_version
 from estimator.notes import AssumptionCode, UnknownCode
@@ -125,6 +125,7 @@ def _build(spec: JobSpec, notebook: Notebook) -> Built:
         with patches.no_initialisation(), StandIn():
             built = build_job(spec, notebook)
             on_stand_ins(built.model)
+            note_kernels(built.model, notebook)
             return built
     except EstimatorError:
         raise

@@ -238,3 +238,12 @@ def test_generation_ends_with_the_whole_cache(in_child: InChild) -> None:
     one = 2 * 2 * 200 * 32 * 2
     last = [size for size in allocated_by(trace, "aten.cat", Phase.GENERATION) if size == one]
     assert len(last) == 2 * 4
+
+
+def test_recurrent_layers_are_named_as_traced_otherwise(in_child: InChild) -> None:
+    """cuDNN's recurrent kernels are not modelled, and the estimate says so."""
+    document = job({"source": "timm", "name": "sequencer2d_s"})
+
+    trace = in_child(children.trace, document)
+
+    assert [(u.code, u.path) for u in trace.unknowns] == [(UnknownCode.KERNEL, "model")]
