@@ -17,13 +17,13 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 
 from admission.cache import CacheResult, Memory, Retention
+from admission.errands import Awaited, Errand, Question
+from admission.turns import Turns
 from estimator.device import Device
 from estimator.errors import EstimateTimeoutError, EstimatorError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.workers.api import Estimator
-from estimator.workers.errands import Awaited, Errand, Question
-from estimator.workers.turns import Turns
 
 MAX_RUNNING = 128
 """Questions with the workers or waiting for them. Beyond it a review is late from the start."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from estimator.workers.turns import Turns
+from admission.turns import Turns
 
 T = TypeVar("T")
 

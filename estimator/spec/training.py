@@ -43,7 +43,8 @@ class Optimizer(Part):
     fused: Flag = False
     momentum: Ratio = 0.0
     nesterov: Flag = False
-    weight_decay: Ratio = 0.0
+    weight_decay: Ratio | None = None
+    """Absent: the optimizer's own default."""
     amsgrad: Flag = False
     centered: Flag = False
     bits: Literal[8, 16, 32] = 32
@@ -75,7 +76,8 @@ class Float8(Part):
 
 class ZeroGrad(Part):
     position: ZeroGradPosition = ZeroGradPosition.BEFORE_FORWARD
-    set_to_none: Flag = True
+    set_to_none: Flag | None = None
+    """Absent: as that framework version does."""
 
 
 class EmptyCache(Part):

@@ -42,18 +42,18 @@ def _sgd(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepp
         lr=0.1,
         momentum=spec.momentum or (0.9 if spec.nesterov else 0.0),
         nesterov=spec.nesterov,
-        weight_decay=spec.weight_decay,
+        weight_decay=spec.weight_decay or 0.0,
         **mode,
     )
 
 
 def _adam(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
-    decay = spec.weight_decay
+    decay = spec.weight_decay or 0.0
     return optim.Adam(parameters, amsgrad=spec.amsgrad, weight_decay=decay, **mode)
 
 
 def _adamw(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
-    decay = spec.weight_decay if "weight_decay" in spec.model_fields_set else 0.01
+    decay = 0.01 if spec.weight_decay is None else spec.weight_decay
     return optim.AdamW(parameters, amsgrad=spec.amsgrad, weight_decay=decay, **mode)
 
 
@@ -62,14 +62,14 @@ def _rmsprop(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> S
         parameters,
         momentum=spec.momentum,
         centered=spec.centered,
-        weight_decay=spec.weight_decay,
+        weight_decay=spec.weight_decay or 0.0,
         **mode,
     )
 
 
 def _plain(kind: Any) -> Maker:
     def make(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
-        stepper: Stepper = kind(parameters, weight_decay=spec.weight_decay, **mode)
+        stepper: Stepper = kind(parameters, weight_decay=spec.weight_decay or 0.0, **mode)
         return stepper
 
     return make

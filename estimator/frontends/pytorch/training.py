@@ -258,7 +258,7 @@ def _zero_grad(spec: JobSpec, notebook: Notebook, version: Version) -> ZeroGrad:
             f"absent: the default of torch {version[0]}.{version[1]}, at the head of the loop",
         )
         return ZeroGrad(after_step=False, set_to_none=set_to_none)
-    if "set_to_none" in given.model_fields_set:
+    if given.set_to_none is not None:
         set_to_none = given.set_to_none
     after = given.position is ZeroGradPosition.AFTER_STEP
     return ZeroGrad(after_step=after, set_to_none=set_to_none)

@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.workers.turns import Turns
+from admission.turns import Turns
 
 
 class Line:
