@@ -14,7 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from estimator.errors import TraceError
 from estimator.notes import Assumption, Unknown
+
+FIRST_PRIVATE_POOL = 128
+"""Streams from here on are memory pools of their own, as every captured CUDA graph has one.
+
+Such a pool keeps its most: what is freed in it serves only requests of the same pool, and goes
+back to the driver only after `EventKind.RELEASE_POOL`.
+"""
+MAX_STREAM = 255
+"""A stream is one byte."""
 
 
 class Role(IntEnum):
@@ -53,6 +63,8 @@ class EventKind(IntEnum):
     """A library call that may want scratch memory; follows the allocation of its outputs."""
     EMPTY_CACHE = 4
     """The job hands cached memory back (`torch.cuda.empty_cache`); the id is 0."""
+    RELEASE_POOL = 5
+    """The last graph of a private pool is gone; the id is the pool, a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +107,11 @@ class Trace:
     roles: bytes
     """`Role` of each tensor, by id."""
     streams: bytes
-    """Stream of each tensor, by id; 0 is the default stream."""
+    """Stream of each tensor, by id; 0 is the default one, `FIRST_PRIVATE_POOL` a private pool."""
     kinds: bytes
     """`EventKind` of each event."""
     ids: array[int]
-    """Tensor or kernel id of each event (`q`)."""
+    """Tensor, kernel or pool id of each event (`q`)."""
     places: array[int]
     """Index into `place_table` of each event (`q`)."""
     place_table: tuple[Place, ...]
@@ -136,6 +148,7 @@ class TraceBuilder:
         self.place = 0
         self._places: dict[tuple[int, Phase, str, str], int] = {}
         self._kernels: dict[Kernel, int] = {}
+        self._num_pools = 0
         self.assumptions: list[Assumption] = []
         self.unknowns: list[Unknown] = []
         self.warnings: list[str] = []
@@ -175,6 +188,18 @@ class TraceBuilder:
     def empty_cache(self) -> None:
         """Record that the job empties the allocator's cache."""
         self._event(EventKind.EMPTY_CACHE, 0)
+
+    def private_pool(self) -> int:
+        """Return a new private memory pool, to be passed as the *stream* of `alloc`."""
+        pool = FIRST_PRIVATE_POOL + self._num_pools
+        if pool > MAX_STREAM:
+            raise TraceError(f"more than {self._num_pools} private memory pools")
+        self._num_pools += 1
+        return pool
+
+    def release_pool(self, pool: int) -> None:
+        """Record that the last graph of a private *pool* is gone."""
+        self._event(EventKind.RELEASE_POOL, pool)
 
     def set_role(self, tensor: int, role: Role) -> None:
         """Name the role of *tensor*, known only after its allocation."""

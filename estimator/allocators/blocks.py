@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
+from estimator.trace import FIRST_PRIVATE_POOL
+
 Entry = tuple[int, int, "Block"]
 """Size, address, block: the order of best fit. Addresses are unique, blocks never compared."""
 
@@ -16,11 +18,15 @@ Entry = tuple[int, int, "Block"]
 class Pool:
     """Free blocks of one stream and one size class, best fit first."""
 
-    __slots__ = ("entries", "is_small", "least_rest", "stream")
+    __slots__ = ("entries", "is_aged", "is_private", "is_small", "least_rest", "stream")
 
     def __init__(self, *, is_small: bool, stream: int, least_rest: int) -> None:
         self.is_small = is_small
         self.stream = stream
+        self.is_private = stream >= FIRST_PRIVATE_POOL
+        """Of a CUDA graph: kept until the pool is released."""
+        self.is_aged = not (is_small or self.is_private)
+        """Its searches count as time and its old blocks can be garbage."""
         self.least_rest = least_rest
         """A found block is split if at least this much would be left over."""
         self.entries: list[Entry] = []
@@ -50,7 +56,7 @@ class Block:
         self.is_mapped = True
         """False only for the parts of expandable segments that hold no memory."""
         self.age = 0
-        """The pool's search counter when the block became free (garbage collection)."""
+        """The allocator's count of searches when the block became free (garbage collection)."""
 
     @property
     def is_whole(self) -> bool:

@@ -4,38 +4,33 @@
 
 Rounds to 512 bytes, keeps a small and a large pool for each stream, takes the best fit by size
 and then address, splits it, merges on free, and asks the driver for a segment only if nothing
-cached fits. Short of memory it does what PyTorch does, in PyTorch's order (`_new_segment`).
+cached fits. Short of memory it does what PyTorch does, in PyTorch's order (`_new_block`).
 
-Segments get rising made-up addresses: real ones are not known, so ties between blocks of equal
-size in different segments are decided by the age of the segment, a modelled choice.
+Streams from `FIRST_PRIVATE_POOL` on are private pools, one stream each: what a CUDA graph took
+while it was captured stays with it until `release_pool`. Segments get rising made-up addresses:
+ties between blocks of equal size are decided by the age of the segment, a modelled choice.
 
-Expandable segments are a class of their own (`expandable.py`).
+Not modelled: memory freed by registered callbacks; a `MemPool` with `use_on_oom` or `no_split`,
+and that a pool which is not captured may empty the cache in newer versions (2.15 does).
 
-Not modelled: private pools (CUDA graphs, `MemPool`), memory freed by registered callbacks.
-
-Source: pytorch/pytorch@001074d25084fdb87a799823e395a50f5ec044d3 c10/cuda/CUDACachingAllocator.cpp.
+Source: pytorch/pytorch@001074d25084fdb87a799823e395a50f5ec044d3 c10/cuda/CUDACachingAllocator.cpp,
+compared with DustyL/pytorch@023bca658e631f9d3c25f94844aae4535e724ec1 (torch 2.10 or later).
+`test_against_pytorch.py` runs the allocator of torch 2.15.0 itself beside this one.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
 from collections.abc import Iterator
 
 from estimator.allocators.blocks import Block, Pool
+from estimator.allocators.garbage import garbage
 from estimator.allocators.rounding import BLOCK, SMALL_REQUEST, block_size, segment_size
 from estimator.allocators.settings import CachingSettings
+from estimator.allocators.waiting import WaitingBlocks
 
 SEGMENT_GAP = 1 << 44
 """Distance of made-up segment addresses: more than any segment holds."""
-
-MAX_WAITING = 2
-"""Blocks used on a second stream that wait before the oldest comes back.
-
-The real allocator asks the device at every request whether the second stream is done. How far
-the host runs ahead is not known; FSDP limits it to two gathered units.
-Source: torch 2.15.0 (d0f2af8b) distributed/fsdp/_limiter_utils.py (`_FreeEventQueue`).
-"""
 
 
 class CachingAllocator:
@@ -70,7 +65,8 @@ class CachingAllocator:
         self._heads: dict[int, Block] = {}
         self._next_address = SEGMENT_GAP
         self._used_elsewhere: set[int] = set()
-        self._waiting: deque[Block] = deque()
+        self._waiting = WaitingBlocks()
+        self._released: set[int] = set()
 
     def allocate(self, tensor: int, nbytes: int, stream: int = 0) -> bool:
         """Give *tensor* the best cached block or a new segment; False is out of memory.
@@ -112,31 +108,42 @@ class CachingAllocator:
         self.allocated -= block.size
         if tensor in self._used_elsewhere:
             self._used_elsewhere.discard(tensor)
-            self._waiting.append(block)
-            if len(self._waiting) > MAX_WAITING:
-                self._give_back(self._waiting.popleft())
+            back = self._waiting.put(block)
+            if back is not None:
+                self._give_back(back)
         else:
             self._give_back(block)
 
     def use(self, tensor: int) -> None:
         """Note that *tensor* is used on a second stream: after `free` its block waits.
 
-        It comes back when `MAX_WAITING` newer blocks wait too, when the host synchronises,
-        when the cache is emptied, or when memory is short.
+        It comes back when enough newer blocks wait too (`waiting.py`), when the host
+        synchronises, when the cache is emptied, or when memory is short.
         """
         self._used_elsewhere.add(tensor)
 
     def synchronize(self) -> None:
         """Take back every block that waits for a second stream."""
-        while self._waiting:
-            self._give_back(self._waiting.popleft())
+        for block in self._waiting.drain():
+            self._give_back(block)
 
     def empty_cache(self) -> None:
-        """Return every wholly free segment to the driver. Source: `release_cached_blocks`."""
+        """Return every wholly free segment to the driver, but keep living private pools.
+
+        Source: `release_cached_blocks`.
+        """
         self.synchronize()
         for pools in (self._large, self._small):
             for pool in pools.values():
-                self._release_pool(pool)
+                if not pool.is_private or pool.stream in self._released:
+                    self._release_pool(pool)
+
+    def release_pool(self, pool: int) -> None:
+        """Let the free segments of a private *pool* go back when the cache is emptied next.
+
+        Source: `releasePool`, when the last graph that used the pool is gone.
+        """
+        self._released.add(pool)
 
     def blocks(self) -> Iterator[tuple[int, int, bool]]:
         """Yield address, size and whether it is free of every mapped block, by segment."""
@@ -164,7 +171,7 @@ class CachingAllocator:
 
     def _take(self, pool: Pool, size: int) -> Block | None:
         """Return the best free block for *size*, out of its pool. Source: `get_free_block`."""
-        if self._collects:
+        if self._collects and pool.is_aged:
             self._num_searches += 1
         entries = pool.entries
         index = bisect_left(entries, (size,))
@@ -190,11 +197,14 @@ class CachingAllocator:
 
         In order: collect garbage if asked to; ask the driver; free cached oversize blocks and
         ask again; free every wholly free segment and ask again. None: out of memory.
+        A capture asks once, because `cudaFree` would break it (pytorch/pytorch#159594).
         Source: `malloc`.
         """
         if self._collects:
             self._collect_garbage()
         block = self._grow(pool, size)
+        if pool.is_private:
+            return block
         if block is None and self._release_oversize(pool, size):
             block = self._grow(pool, size)
         if block is None:
@@ -275,22 +285,16 @@ class CachingAllocator:
         return released >= wanted
 
     def _collect_garbage(self) -> None:
-        """Free old whole segments of the large pools until the threshold is met.
-
-        Age is the number of searches since the block became free. Each round frees all blocks
-        of at least average age, even beyond the target. Source: `garbage_collect_cached_blocks`.
-        """
+        """Free old whole segments of the ordinary large pools above the threshold."""
         assert self.allowed is not None
         threshold = int(self.settings.garbage_collection_threshold * self.allowed)
+        whole = (
+            block
+            for pool in self._large.values()
+            if pool.is_aged
+            for _, _, block in pool.entries
+            if block.is_whole
+        )
         target = self.reserved - threshold
-        whole = [
-            block for pool in self._large.values() for _, _, block in pool.entries if block.is_whole
-        ]
-        while target > 0 and whole:
-            ages = sum(self._num_searches - block.age for block in whole)
-            old = [b for b in whole if (self._num_searches - b.age) * len(whole) >= ages]
-            for block in old:
-                self._release(block)
-                target -= block.size
-            gone = {block.address for block in old}
-            whole = [block for block in whole if block.address not in gone]
+        for block in tuple(garbage(whole, now=self._num_searches, target=target)):
+            self._release(block)

@@ -3,7 +3,7 @@
     tensor id, bytes -> allocated = reserved
 
 A floor for every other model, and what "live bytes" means in tests and baselines.
-Not modelled: rounding, segments, streams.
+Not modelled: rounding, segments, streams, private pools.
 """
 
 from __future__ import annotations
@@ -43,3 +43,6 @@ class ExactAllocator:
 
     def empty_cache(self) -> None:
         """Do nothing: nothing is cached."""
+
+    def release_pool(self, pool: int) -> None:
+        """Do nothing: pools are not modelled."""

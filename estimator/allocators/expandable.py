@@ -6,8 +6,11 @@ One growing address range a stream and pool, mapped in pages of 2 MiB (small poo
 (large pool), and unmapped page by page when memory is short or the cache is emptied. Everything
 else is the caching allocator's.
 
-Not modelled: garbage collection and `max_split_size_mb` releases, which leave expandable segments
-alone; sharing with other processes.
+Garbage collection and `max_split_size_mb` releases leave expandable segments alone.
+
+Not modelled: the end of the address range (9/8 of the card, `expandable_segments_reserve`),
+switching the option during a run, sharing with other processes. Before torch 2.7 or so both of
+those releases took expandable blocks for segments and stopped the job (pytorch/pytorch#123548).
 
 Source: `find_expandable_block`, `map_block`, `unmap_block`, `get_free_block`, `release_blocks` in
 pytorch/pytorch@001074d25084fdb87a799823e395a50f5ec044d3 c10/cuda/CUDACachingAllocator.cpp.
@@ -23,8 +26,8 @@ from estimator.allocators.rounding import SMALL_SEGMENT, segment_size
 from estimator.allocators.settings import CachingSettings
 from estimator.units import round_up
 
-UNLIMITED_RANGE = SEGMENT_GAP // 2
-"""Address range of a segment when the card's memory is not known."""
+RANGE = SEGMENT_GAP // 2
+"""Address range of a segment, endless in practice."""
 
 
 class ExpandableAllocator(CachingAllocator):
@@ -97,14 +100,17 @@ class ExpandableAllocator(CachingAllocator):
                 reached = reached.after
             if room >= size:
                 return start
-        return self._open_range(pool, size)
+        return self._open_range(pool)
 
-    def _open_range(self, pool: Pool, size: int) -> Block:
-        """Return a new address range, all of it unmapped: 9/8 of the card's memory."""
+    def _open_range(self, pool: Pool) -> Block:
+        """Return a new address range, all of it unmapped.
+
+        Not cut to the cap that is tried: a range that ends early makes blocks near its end
+        look small to the best fit, which no job ever sees.
+        """
         page = self._page(pool)
-        nbytes = UNLIMITED_RANGE if self.capacity is None else self.capacity * 9 // 8
-        block = Block(round_up(self._next_address, page), round_up(max(nbytes, size), page), pool)
-        self._next_address = block.address + max(block.size, SEGMENT_GAP)
+        block = Block(round_up(self._next_address, page), round_up(RANGE, page), pool)
+        self._next_address += SEGMENT_GAP
         block.is_free = True
         block.is_mapped = False
         self._heads[block.address] = block

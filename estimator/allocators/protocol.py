@@ -21,6 +21,7 @@ class Allocator(Protocol):
     def allocate(self, tensor: int, nbytes: int, stream: int = 0) -> bool:
         """Give *tensor* a block on *stream*; False is out of memory after every retry.
 
+        Streams from `trace.FIRST_PRIVATE_POOL` on are private pools.
         A tensor that was refused is not alive: it may be tried again with another size.
         A tensor of 0 bytes is alive and holds no block.
         """
@@ -35,4 +36,7 @@ class Allocator(Protocol):
         """The host has waited for the device: blocks that were in use elsewhere come back."""
 
     def empty_cache(self) -> None:
-        """Return every wholly free segment to the driver."""
+        """Return every wholly free segment to the driver, except those of private pools."""
+
+    def release_pool(self, pool: int) -> None:
+        """The last graph of a private *pool* is gone: its free segments may go back."""

@@ -5,9 +5,15 @@
 A key or value PyTorch would refuse, and every option that is not modelled, is a named unknown.
 Never reads our own process's environment.
 
+Not modelled: text after a number (`64x` is 64 to PyTorch), `roundup_bypass_threshold_mb` of
+torch 1.12 and 1.13, options that are newer than the job's torch (PyTorch refuses those).
+
 Source: torch 2.15.0 (d0f2af8b) include/c10/core/AllocatorConfig.h, c10/cuda/CUDAAllocatorConfig.h
-(keys, defaults, order of the variables, tokens);
-pytorch/pytorch@065861fba7598880aa3216822742a1172d0a197c c10/core/AllocatorConfig.cpp (limits).
+(keys, defaults, order of the variables, tokens) and its lib/libc10.so, whose parser answers in
+`test_settings_real.py`; pytorch/pytorch@0ac716637f3258efcaf7fdfb851bdd520c9c1441
+c10/core/AllocatorConfig.cpp (limits, lists); pytorch/pytorch#172056 (`large_segment_size_mb`).
+torch before 2.9: MetaX-MACA/mcPytorch@2ee4c34194937f3329cb7ecd27427927dfa3299e
+c10/cuda/CUDAAllocatorConfig.cpp, a copy of torch 2.8's.
 """
 
 from __future__ import annotations
@@ -20,9 +26,19 @@ from estimator.allocators.rounding import LARGE_REQUEST, LARGE_SEGMENT, NUM_INTE
 from estimator.notes import Unknown, UnknownCode
 from estimator.units import MIB
 
-VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-"""The first that is set is read, the other ignored."""
+OLD_NAME = "PYTORCH_CUDA_ALLOC_CONF"
+NEW_NAME = "PYTORCH_ALLOC_CONF"
+"""Read only if the old name is not set."""
 UNCACHED = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+
+Version = tuple[int, int]
+SHARED_PARSER: Version = (2, 9)
+"""From here on all accelerators share one parser, which also looks for the new name."""
+READS_NEW_NAME: Version = (2, 12)
+"""From here on the new name works for CUDA. Source: pytorch/pytorch#183387."""
+NEWEST: Version = (99, 0)
+FIRST_KEY = "large_segment_size_mb"
+SET_OLD = f"only {OLD_NAME} is read in full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +48,7 @@ class CachingSettings:
     max_split_size: int | None = None
     """Larger blocks are never split and serve only requests at least this large. None: no limit."""
     max_non_split_rounding: int = LARGE_SEGMENT
-    """How much larger than such a request a block may be."""
+    """How much larger than such a request a block may be; by default the large segment's size."""
     roundup_divisions: tuple[int, ...] | None = None
     """Steps between two powers of two, one entry an interval (1, 2, 4 MiB, …). None: off."""
     garbage_collection_threshold: float = 0.0
@@ -49,23 +65,30 @@ Reader = Callable[[CachingSettings, str], CachingSettings]
 
 
 def caching_settings(
-    environment: Mapping[str, str],
+    environment: Mapping[str, str], *, version: Version = NEWEST
 ) -> tuple[CachingSettings, tuple[Unknown, ...]]:
-    """Return the settings *environment* asks for, and what of it is not modelled.
+    """Return the settings *environment* asks for in torch *version*, and what is not modelled.
 
     PyTorch stops with an error at a key or value it does not accept. Here it is an unknown,
-    the option keeps its default, and reading goes on.
+    the option keeps its default, and reading goes on. The size of large segments is read
+    before all else, because it bounds two other options.
     """
     unknowns: list[Unknown] = []
     if UNCACHED in environment:
         unknowns.append(_unknown(UNCACHED, "memory without a cache is not modelled"))
-    variable = next((name for name in VARIABLES if name in environment), None)
+    variable = OLD_NAME if OLD_NAME in environment else NEW_NAME
     settings = CachingSettings()
-    if variable is None:
+    if variable not in environment:
         return settings, tuple(unknowns)
-    for key, value in _pairs(environment[variable]):
+    if variable == NEW_NAME and version < READS_NEW_NAME:
+        if version >= SHARED_PARSER:
+            unknowns.append(_unknown(variable, f"torch 2.9 to 2.11 reads part of it: {SET_OLD}"))
+        return settings, tuple(unknowns)
+    readers = READERS if version >= SHARED_PARSER else READERS | OLD_READERS
+    pairs = _pairs(environment[variable])
+    for key, value in sorted(pairs, key=lambda pair: pair[0] != FIRST_KEY):
         try:
-            settings = _read(settings, key, value)
+            settings = _read(settings, key, value, readers)
         except ValueError as error:
             unknowns.append(_unknown(variable, f"{key}:{value}: {error}"))
     return settings, tuple(unknowns)
@@ -82,7 +105,9 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in (part.partition(":") for part in parts)]
 
 
-def _read(settings: CachingSettings, key: str, value: str) -> CachingSettings:
+def _read(
+    settings: CachingSettings, key: str, value: str, readers: Mapping[str, Reader]
+) -> CachingSettings:
     """Return *settings* with one option read.
 
     Raises:
@@ -90,7 +115,7 @@ def _read(settings: CachingSettings, key: str, value: str) -> CachingSettings:
     """
     if key in WITHOUT_EFFECT:
         return settings
-    reader = READERS.get(key)
+    reader = readers.get(key)
     if reader is None:
         raise ValueError("PyTorch knows no such option")
     return reader(settings, value)
@@ -119,6 +144,12 @@ def _max_split_size(settings: CachingSettings, value: str) -> CachingSettings:
     return replace(settings, max_split_size=_at_least_a_segment(settings, value))
 
 
+def _old_max_split_size(settings: CachingSettings, value: str) -> CachingSettings:
+    if _whole(value) * MIB <= LARGE_SEGMENT:
+        raise ValueError(f"must be more than {LARGE_SEGMENT // MIB}")
+    return _max_split_size(settings, value)
+
+
 def _max_non_split_rounding(settings: CachingSettings, value: str) -> CachingSettings:
     return replace(settings, max_non_split_rounding=_at_least_a_segment(settings, value))
 
@@ -127,7 +158,7 @@ def _large_segment_size(settings: CachingSettings, value: str) -> CachingSetting
     nbytes = _whole(value) * MIB
     if nbytes <= LARGE_REQUEST:
         raise ValueError(f"must be more than {LARGE_REQUEST // MIB}")
-    return replace(settings, large_segment_size=nbytes)
+    return replace(settings, large_segment_size=nbytes, max_non_split_rounding=nbytes)
 
 
 def _garbage_collection(settings: CachingSettings, value: str) -> CachingSettings:
@@ -156,12 +187,19 @@ def _backend(settings: CachingSettings, value: str) -> CachingSettings:
     raise ValueError("native or cudaMallocAsync is expected")
 
 
-def _divisions(settings: CachingSettings, value: str) -> CachingSettings:
+def _divisions(
+    settings: CachingSettings, value: str, *, above: Callable[[int], int] = lambda last: last + 1
+) -> CachingSettings:
     if value.startswith("["):
         if not value.endswith("]"):
             raise ValueError("a closing bracket is expected")
-        return replace(settings, roundup_divisions=_division_list(value[1:-1]))
+        return replace(settings, roundup_divisions=_division_list(value[1:-1], above))
     return replace(settings, roundup_divisions=(_power_of_two(value),) * NUM_INTERVALS)
+
+
+def _old_divisions(settings: CachingSettings, value: str) -> CachingSettings:
+    """Before torch 2.9 `>` also overwrites the last interval that was named."""
+    return _divisions(settings, value, above=lambda last: last)
 
 
 def _power_of_two(value: str, *, or_zero: bool = False) -> int:
@@ -173,10 +211,10 @@ def _power_of_two(value: str, *, or_zero: bool = False) -> int:
     return number
 
 
-def _division_list(text: str) -> tuple[int, ...]:
+def _division_list(text: str, above: Callable[[int], int]) -> tuple[int, ...]:
     """Return one entry an interval from `256:1,512:2,>:4` (MiB of the interval's start: steps).
 
-    The first entry also serves everything below it, `>` everything above the last one;
+    The first entry also serves everything below it, `>` everything *above* the last one;
     intervals that are not named stay off.
     """
     divisions = [0] * NUM_INTERVALS
@@ -187,7 +225,7 @@ def _division_list(text: str) -> tuple[int, ...]:
             raise ValueError("size:divisions is expected")
         count = _power_of_two(steps, or_zero=True)
         if start == ">":
-            divisions[last + 1 :] = [count] * (NUM_INTERVALS - last - 1)
+            divisions[above(last) :] = [count] * (NUM_INTERVALS - above(last))
             continue
         index = min(_power_of_two(start).bit_length() - 1, NUM_INTERVALS - 1)
         if position == 0:
@@ -197,7 +235,7 @@ def _division_list(text: str) -> tuple[int, ...]:
     return tuple(divisions)
 
 
-READERS: Mapping[str, Reader] = {
+READERS: dict[str, Reader] = {
     "backend": _backend,
     "expandable_segments": _expandable,
     "garbage_collection_threshold": _garbage_collection,
@@ -208,6 +246,11 @@ READERS: Mapping[str, Reader] = {
     "roundup_power2_divisions": _divisions,
 }
 """Options that move device memory."""
+OLD_READERS: dict[str, Reader] = {
+    "max_split_size_mb": _old_max_split_size,
+    "roundup_power2_divisions": _old_divisions,
+}
+"""What torch read differently before 2.9."""
 
 WITHOUT_EFFECT = frozenset(
     {

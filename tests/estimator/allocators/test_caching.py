@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from estimator.allocators.caching import MAX_WAITING, CachingAllocator
+from estimator.allocators.caching import CachingAllocator
 from estimator.allocators.settings import CachingSettings
+from estimator.allocators.waiting import MAX_WAITING
 from estimator.units import KIB, MIB
 
 

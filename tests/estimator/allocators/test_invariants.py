@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from estimator.allocators.caching import CachingAllocator
 from estimator.allocators.expandable import ExpandableAllocator
 from estimator.allocators.pytorch import pytorch_allocator
 from estimator.allocators.settings import CachingSettings
-from estimator.units import KIB, MIB
+from estimator.trace import FIRST_PRIVATE_POOL
+from estimator.units import KIB, MIB, round_up
 from tests.estimator.allocators.reference import SlowAllocator
 
 SIZES = st.one_of(
@@ -19,11 +21,21 @@ SIZES = st.one_of(
     st.integers(min_value=MIB, max_value=12 * MIB),
     st.sampled_from([512, 64 * KIB, MIB, 3 * MIB, 10 * MIB, 19 * MIB, 32 * MIB, 100 * MIB]),
 )
-REQUESTS = st.lists(
-    st.tuples(st.sampled_from("aaaaaffffue"), SIZES, st.integers(0, 1), st.integers(0, 1000)),
-    max_size=80,
-)
+POOLS = (0, 1, FIRST_PRIVATE_POOL, FIRST_PRIVATE_POOL + 1)
+
+
+def requests_in(
+    pools: Sequence[int], kinds: str = "aaaaaffffue"
+) -> st.SearchStrategy[list[Request]]:
+    """Return lists of allocations, frees, uses and emptyings of the cache in some pools."""
+    return st.lists(
+        st.tuples(st.sampled_from(kinds), SIZES, st.sampled_from(pools), st.integers(0, 1000)),
+        max_size=80,
+    )
+
+
 Request = tuple[str, int, int, int]
+REQUESTS = requests_in(POOLS)
 OPTIONS = st.sampled_from(
     [
         CachingSettings(),
@@ -101,13 +113,15 @@ def test_freeing_all_and_emptying_leaves_nothing(
     allocator = pytorch_allocator(options, capacity=cap, allowed=cap)
     for tensor in drive(allocator, requests):
         allocator.free(tensor)
+    for pool in POOLS:
+        allocator.release_pool(pool)
     allocator.empty_cache()
 
     assert (allocator.allocated, allocator.reserved) == (0, 0)
     assert list(allocator.blocks()) == []
 
 
-@given(REQUESTS, st.sampled_from([None, 64 * MIB, 120 * MIB]))
+@given(requests_in(POOLS[:2]), st.sampled_from([None, 64 * MIB, 120 * MIB]))
 @settings(max_examples=200, deadline=None)
 def test_the_fast_allocator_agrees_with_the_obvious_one(
     requests: list[Request], cap: int | None
@@ -132,3 +146,63 @@ def test_expandable_segments_waste_less_than_a_page_while_nothing_is_freed(
         allocator.allocate(tensor, nbytes, stream)
 
     assert allocator.reserved < allocator.allocated + 20 * MIB + 2 * MIB + 1
+
+
+@given(requests_in(POOLS, "aaaaaffffe"), OPTIONS)
+@settings(max_examples=100, deadline=None)
+def test_pools_never_lend(requests: list[Request], options: CachingSettings) -> None:
+    """Without a cap the whole is the sum of its pools, each of which could be alone."""
+    chosen: list[tuple[str, int, int]] = []
+    live: list[tuple[int, int]] = []
+    for tensor, (kind, _, pool, pick) in enumerate(requests):
+        if kind == "a":
+            live.append((tensor, pool))
+            chosen.append(("a", tensor, pool))
+        elif kind == "e":
+            chosen.append(("e", 0, -1))
+        elif live:
+            chosen.append(("f", *live.pop(pick % len(live))))
+    sizes = {tensor: request[1] for tensor, request in enumerate(requests)}
+
+    def played(pools: Sequence[int]) -> CachingAllocator:
+        allocator = pytorch_allocator(options)
+        for kind, tensor, pool in chosen:
+            if kind == "e":
+                allocator.empty_cache()
+            elif pool in pools:
+                if kind == "a":
+                    allocator.allocate(tensor, sizes[tensor], pool)
+                else:
+                    allocator.free(tensor)
+        return allocator
+
+    alone = [played([pool]) for pool in POOLS]
+    together = played(POOLS)
+
+    assert together.reserved == sum(each.reserved for each in alone)
+    assert together.allocated == sum(each.allocated for each in alone)
+
+
+@given(requests_in(POOLS), OPTIONS)
+@settings(max_examples=100, deadline=None)
+def test_a_living_graphs_pool_never_shrinks(
+    requests: list[Request], options: CachingSettings
+) -> None:
+    """Whatever is freed, what graphs hold stays reserved until they are released."""
+    requests = [(kind, nbytes, FIRST_PRIVATE_POOL, pick) for kind, nbytes, _, pick in requests]
+    most = 0
+    for end in range(len(requests) + 1):
+        allocator = pytorch_allocator(options, capacity=200 * MIB, allowed=200 * MIB)
+        drive(allocator, requests[:end])
+        assert allocator.reserved >= most
+        most = allocator.reserved
+
+
+@given(requests_in(POOLS), st.sampled_from([40 * MIB, 64 * MIB, 200 * MIB]))
+@settings(max_examples=100, deadline=None)
+def test_pages_exceed_a_process_cap_by_less_than_one(requests: list[Request], cap: int) -> None:
+    """PyTorch checks the request in 2 MiB steps and maps pages of 20."""
+    allocator = ExpandableAllocator(allowed=cap)
+    drive(allocator, requests)
+
+    assert allocator.reserved < round_up(cap, 2 * MIB) + 20 * MIB

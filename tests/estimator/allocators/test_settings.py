@@ -49,6 +49,40 @@ def test_the_old_variable_is_read_first() -> None:
     assert caching_settings(new)[0] == CachingSettings(expandable_segments=True)
 
 
+def test_torch_before_2_12_does_not_read_the_new_name() -> None:
+    """2.8 knows only PYTORCH_CUDA_ALLOC_CONF; what 2.9 to 2.11 make of the new one is unknown."""
+    new = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+
+    assert caching_settings(new, version=(2, 8)) == (CachingSettings(), ())
+    settings, unknowns = caching_settings(new, version=(2, 11))
+    assert settings == CachingSettings()
+    assert [unknown.path for unknown in unknowns] == ["runtime.env.PYTORCH_ALLOC_CONF"]
+    assert caching_settings(new, version=(2, 12))[0].expandable_segments
+
+
+def test_torch_before_2_9_reads_two_options_in_its_own_way() -> None:
+    """`>` overwrites the last interval that was named, and 20 is not enough to split."""
+    text = {"PYTORCH_CUDA_ALLOC_CONF": "roundup_power2_divisions:[256:1,512:2,>:4]"}
+    small = {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:20"}
+
+    assert caching_settings(text, version=(2, 8))[0].roundup_divisions == (1,) * 9 + (4,) * 7
+    assert caching_settings(text, version=(2, 9))[0].roundup_divisions == (
+        (1,) * 8 + (1, 2) + (4,) * 6
+    )
+    assert caching_settings(small, version=(2, 8))[1]
+    assert not caching_settings(small, version=(2, 9))[1]
+
+
+def test_large_segments_bound_two_other_options_wherever_they_stand() -> None:
+    """A smaller max_split_size_mb is refused, and what counts as near grows with the segment."""
+    settings, unknowns = caching_settings(
+        {"PYTORCH_ALLOC_CONF": "max_split_size_mb:32,large_segment_size_mb:64"}
+    )
+
+    assert settings == CachingSettings(large_segment_size=64 * MIB, max_non_split_rounding=64 * MIB)
+    assert "at least 64" in unknowns[0].reason
+
+
 def test_a_division_list_fills_below_the_first_and_above_the_last_entry() -> None:
     """256:1,512:2,>:4 covers 1-128 MiB with 1, 256 with 1, 512 with 2, the rest with 4."""
     settings = settings_of("roundup_power2_divisions:[256:1,512:2,>:4],expandable_segments:False")
