@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 LOCK := --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
-.PHONY: help setup demo test check unit e2e bench soak fix lock clean
+.PHONY: help setup demo test check unit e2e bench soak plans fix lock clean
 
 help: ## show the commands
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,11 +44,14 @@ e2e: $(READY) ## end-to-end tests on a real control plane (built on the first ru
 	@$(RUN) tests/e2e/controlplane/build.py
 	@$(RUN) -m pytest -m e2e tests/e2e
 
-bench: $(READY) ## measure the figures of docs/performance.md
+bench: $(READY) ## measure docs/performance.md, write docs/accuracy.md and docs/reserved.md; exit 1 if a figure asked is not reached
 	@$(RUN) -m tests.bench
 
-soak: $(READY) ## estimate every classification model of torchvision and timm (minutes)
+soak: $(READY) ## estimate every model of torchvision, timm and transformers (half an hour)
 	@$(RUN) -m tests.bench.zoo
+
+plans: $(READY) ## ask cuDNN 9.10.2 again for the plans that are shipped (minutes, 2 GB of disk)
+	@$(RUN) -m tools.cudnn_plans
 
 fix: $(READY) ## let ruff format and mend what it can
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
@@ -56,6 +59,7 @@ fix: $(READY) ## let ruff format and mend what it can
 lock: ## resolve the locked requirements again
 	@$(VENV)/bin/uv pip compile requirements/build.in $(LOCK) -c requirements/dev.txt -o requirements/build.txt
 	@$(VENV)/bin/uv pip compile requirements/bootstrap.in $(LOCK) -o requirements/bootstrap.txt
+	@$(VENV)/bin/uv pip compile requirements/cudnn-9.10.2.in $(LOCK) -o requirements/cudnn-9.10.2.txt
 	@$(VENV)/bin/uv pip compile pyproject.toml --extra torch --extra dev $(LOCK) -o requirements/dev.txt
 	@$(VENV)/bin/uv pip compile pyproject.toml $(LOCK) -c requirements/dev.txt -o requirements/base.txt
 	@for extra in torch tensorflow jax; do \

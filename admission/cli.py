@@ -25,6 +25,8 @@ FAULT = 3
 COMMANDS = {
     "serve": "admission.commands.serve",
     "estimate": "admission.commands.estimate",
+    "account": "admission.commands.account",
+    "trace": "admission.commands.trace",
     "explain": "admission.commands.explain",
     "gpus": "admission.commands.gpus",
     "schema": "admission.commands.schema",

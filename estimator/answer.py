@@ -7,6 +7,7 @@ Arithmetic only: everything was found before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -96,8 +97,8 @@ def answer(
             ),
         ),
         method=method,
-        assumptions=_assumptions((*lowered.assumptions, *overheads.assumptions)),
-        unknowns=_unknowns((*lowered.unknowns, *overheads.unknowns, *_no_card(device))),
+        assumptions=assumption_notes((*lowered.assumptions, *overheads.assumptions)),
+        unknowns=unknown_notes((*lowered.unknowns, *overheads.unknowns, *_no_card(device))),
         warnings=(*trace.warnings, *_warnings(device, figures)),
         elapsed_seconds=round(elapsed_seconds, 4),
         version=VERSION,
@@ -105,11 +106,17 @@ def answer(
 
 
 def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Figures:
-    """Return the four figures: the allocator's bytes, overheads and the job's own extras."""
+    """Return the four figures: the allocator's bytes, overheads and the job's own extras.
+
+    What the allocator and what the rest may take above expectation have nothing to do with each
+    other, so `most` adds them as independent errors add: by their squares. `least` and `enough`
+    decide, and add both ends.
+    """
     beside = overheads.total
     low = beside.low + other + loaders * overheads.context.low
     expected = beside.expected + other + loaders * overheads.context.expected
     high = beside.high + other + loaders * overheads.context.high
+    above = math.hypot(ends.most_reserved - ends.run.reserved, high - expected)
     return _Figures(
         least=Least(reserved_bytes=ends.least_reserved, device_bytes=ends.least_reserved + low),
         enough=Enough(device_bytes=ends.enough_reserved + high),
@@ -121,7 +128,7 @@ def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Fig
         most=Usage(
             allocated_bytes=ends.most_allocated,
             reserved_bytes=ends.most_reserved,
-            device_bytes=ends.most_reserved + high,
+            device_bytes=ends.run.reserved + expected + math.ceil(above),
         ),
     )
 
@@ -180,7 +187,8 @@ def _warnings(device: Device, figures: _Figures) -> tuple[str, ...]:
     return (f"the expected run takes {peak} and {device.name} gives it {card}",)
 
 
-def _assumptions(notes: Iterable[Assumption]) -> tuple[AssumptionNote, ...]:
+def assumption_notes(notes: Iterable[Assumption]) -> tuple[AssumptionNote, ...]:
+    """Return *notes* as written, one for each code and path: the first."""
     # The frontend and the tables may both speak of one value, such as an absent version.
     first = {(note.code, note.path): note for note in reversed(tuple(notes))}
     return tuple(
@@ -189,7 +197,8 @@ def _assumptions(notes: Iterable[Assumption]) -> tuple[AssumptionNote, ...]:
     )
 
 
-def _unknowns(notes: Iterable[Unknown]) -> tuple[UnknownNote, ...]:
+def unknown_notes(notes: Iterable[Unknown]) -> tuple[UnknownNote, ...]:
+    """Return *notes* as written, equal ones once."""
     return tuple(
         UnknownNote(code=note.code.value, path=note.path, reason=note.reason)
         for note in dict.fromkeys(notes)

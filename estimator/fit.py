@@ -17,6 +17,7 @@ from typing import Any
 from estimator.answer import device_facts
 from estimator.batching import BatchFamily, family_of
 from estimator.calibration import Bound, bounded
+from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.errors import EstimatorError
 from estimator.frontends import Frontend, load
@@ -30,13 +31,17 @@ from estimator.traits import traits_of
 MAX_BATCH = 1 << 16
 
 
-def fit(spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
+def fit(
+    spec: JobSpec, devices: Sequence[Device], plans: PlanSource | None = None
+) -> tuple[Fit, ...]:
     """Return what would make *spec* fit each of *devices*, in order.
+
+    Convolutions are asked of *plans* where there is one.
 
     Raises:
         EstimatorError: if the job itself cannot be estimated.
     """
-    search = Search(spec=spec, frontend=load(spec.framework))
+    search = Search(spec=spec, frontend=load(spec.framework), plans=plans)
     return tuple(search.on(device) for device in devices)
 
 
@@ -46,6 +51,7 @@ class Search:
 
     spec: JobSpec
     frontend: Frontend
+    plans: PlanSource | None = None
 
     def on(self, device: Device) -> Fit:
         """Return what fits *device*; nothing is searched on a card of unknown capacity."""
@@ -96,7 +102,7 @@ class Search:
         """Return whether the family's job at *batch* fits *device*."""
         trace = family.at(batch)
         room = _room(self.spec, device, trace)
-        lowered = lower_for(trace, device, self.spec.runtime.env)
+        lowered = lower_for(trace, device, self.spec.runtime, self.plans)
         return room > 0 and lowered.completes(capacity=room)
 
     def fits(self, spec: JobSpec, device: Device) -> bool:
@@ -105,7 +111,7 @@ class Search:
             trace = self.frontend.trace_job(spec, traits=traits_of(device))
         except EstimatorError:
             return False
-        lowered = lower_for(trace, device, spec.runtime.env)
+        lowered = lower_for(trace, device, spec.runtime, self.plans)
         return enough_of(lowered) <= _room(spec, device, trace)
 
     def knobs(self, device: Device) -> Iterator[tuple[str, Any, str]]:

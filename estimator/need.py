@@ -7,17 +7,18 @@ Two cards that lower a trace to the same program share one need: it knows no cap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from estimator.allocators.protocol import Allocator
 from estimator.allocators.pytorch import pytorch_allocator
 from estimator.allocators.settings import CachingSettings, caching_settings
+from estimator.cudnn import PlanSource
 from estimator.device import Device
-from estimator.kernels.lowering import lower
+from estimator.kernels import End, lower, version_of, workspaces_of
 from estimator.notes import Assumption, Unknown
 from estimator.program import Program
 from estimator.replay import Replay, replay, smallest_cap
+from estimator.spec.training import Runtime
 from estimator.trace import Role, Trace
 
 
@@ -29,13 +30,16 @@ class Lowered:
     """Workspaces as expected."""
     frugal: Program
     """Every uncertain workspace at its low end."""
+    lavish: Program
+    """Every uncertain workspace at its high end."""
     settings: CachingSettings
     unknowns: tuple[Unknown, ...]
 
     @property
-    def key(self) -> tuple[bytes, bytes]:
+    def key(self) -> tuple[bytes, ...]:
         """Return what two cards must share to share a need."""
-        return self.program.sizes.tobytes(), self.frugal.sizes.tobytes()
+        parts = (self.program, self.frugal, self.lavish)
+        return tuple(program.sizes.tobytes() for program in parts)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -61,28 +65,50 @@ class Need:
     """Smallest cap under which the frugal program completes."""
     enough: int
     """Smallest cap under which the expected program completes, choices included."""
+    most: Replay
+    """The lavish program with all the memory it wants."""
 
 
-def lower_for(trace: Trace, device: Device, environment: Mapping[str, str]) -> Lowered:
-    """Return *trace* as programs for *device* under the job's *environment*."""
-    settings, unknowns = caching_settings(environment)
-    program = lower(trace, device, environment=environment)
+def lower_for(
+    trace: Trace,
+    device: Device,
+    runtime: Runtime,
+    plans: PlanSource | None = None,
+) -> Lowered:
+    """Return *trace* as programs for *device* under the job's *runtime*.
+
+    Convolutions are asked of *plans*, all at once; without it they are bounded.
+    """
+    environment = runtime.env
+    settings, unknowns = caching_settings(environment, version=version_of(trace.framework_version))
+    workspaces = workspaces_of(trace, device, plans, runtime.cudnn)
+
+    def at(end: End) -> Program:
+        return lower(trace, device, end=end, environment=environment, workspaces=workspaces)
+
+    program = at(End.EXPECTED)
     return Lowered(
         program=program,
-        frugal=lower(trace, device, low=True, environment=environment),
+        frugal=at(End.LOW),
+        lavish=at(End.HIGH),
         settings=settings,
         unknowns=(*program.unknowns, *unknowns),
     )
 
 
 def need_of(lowered: Lowered) -> Need:
-    """Return the need of both programs: two free replays and two searches."""
+    """Return the need of the programs: three free replays and two searches."""
     free = replay(lowered.program, lowered.allocator())
     frugal = replay(lowered.frugal, lowered.allocator())
     least = _smallest(lowered, lowered.frugal, frugal)
     enough = enough_of(lowered, free)
     # Less scratch can happen to lay blocks out worse: the job may take either way.
-    return Need(free=free, least=min(least, enough), enough=enough)
+    return Need(
+        free=free,
+        least=min(least, enough),
+        enough=enough,
+        most=replay(lowered.lavish, lowered.allocator()),
+    )
 
 
 def enough_of(lowered: Lowered, free: Replay | None = None) -> int:

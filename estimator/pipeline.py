@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from estimator.answer import Ends, answer
 from estimator.calibration import Bound, bounded
+from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.errors import EstimatorError
 from estimator.frontends import Frontend, load
@@ -24,17 +25,21 @@ from estimator.overheads import Overheads, overheads_of
 from estimator.replay import Replay, replay
 from estimator.result import Estimate, Method
 from estimator.spec import JobSpec
-from estimator.trace import Role, Trace
+from estimator.trace import AT_MOST, Role, Trace
 from estimator.traits import Traits, traits_of
 
 
-def estimate(spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+def estimate(
+    spec: JobSpec, devices: Sequence[Device], plans: PlanSource | None = None
+) -> tuple[Estimate, ...]:
     """Return one estimate of *spec* for each of *devices*, in order.
+
+    Convolutions are asked of *plans* where there is one.
 
     Raises:
         EstimatorError: of the kind that says why there is none.
     """
-    job = Job(spec=spec, frontend=load(spec.framework))
+    job = Job(spec=spec, frontend=load(spec.framework), plans=plans)
     return tuple(job.on(device) for device in devices)
 
 
@@ -44,16 +49,17 @@ class Job:
 
     spec: JobSpec
     frontend: Frontend
+    plans: PlanSource | None = None
     _traces: dict[Traits, Trace] = field(default_factory=dict)
     _frugal_traces: dict[Traits, Trace] = field(default_factory=dict)
-    _needs: dict[tuple[bytes, bytes], Need] = field(default_factory=dict)
+    _needs: dict[tuple[bytes, ...], Need] = field(default_factory=dict)
 
     def on(self, device: Device) -> Estimate:
         """Return the estimate for *device*."""
         # The clock only says how long it took: no figure depends on it.
         started = time.monotonic()
         trace = self.trace(device)
-        lowered = lower_for(trace, device, self.spec.runtime.env)
+        lowered = lower_for(trace, device, self.spec.runtime, self.plans)
         need = self.need(lowered)
         least = self.least(need, device)
         overheads = overheads_for(self.spec, device, trace)
@@ -81,17 +87,25 @@ class Job:
     def least(self, need: Need, device: Device) -> int:
         """Return the least the job may need: that of the cheapest job the spec may be.
 
-        Where that job cannot be traced, only the weights are certain.
+        Where that job cannot be traced, or sizes were taken at their most, only the weights are
+        certain.
         """
+        if AT_MOST in self.trace(device).facts:
+            return min(need.least, parameter_bytes(self.trace(device)))
         cheapest = frugal_spec(self.spec)
         if cheapest is None:
             return need.least
-        job = Job(spec=cheapest, frontend=self.frontend, _traces=self._frugal_traces)
+        job = Job(
+            spec=cheapest,
+            frontend=self.frontend,
+            plans=self.plans,
+            _traces=self._frugal_traces,
+        )
         try:
             trace = job.trace(device)
         except EstimatorError:
             return min(need.least, parameter_bytes(self.trace(device)))
-        lowered = lower_for(trace, device, cheapest.runtime.env)
+        lowered = lower_for(trace, device, cheapest.runtime, self.plans)
         return min(need.least, self.need(lowered).least)
 
     def need(self, lowered: Lowered) -> Need:
@@ -129,15 +143,20 @@ def run_on(
 
     A run that dies under the cap is described as it would be without one.
     """
-    capacity = None
-    if device.usable_bytes is not None:
-        capacity = max(0, device.usable_bytes - overheads.total.expected)
+    capacity = capacity_bytes(device, overheads)
     allowed = allowed_bytes(lowered, device, spec)
     limits = [limit for limit in (capacity, allowed) if limit is not None]
     if not limits or need.free.reserved <= min(limits):
         return need.free
     capped = replay(lowered.program, lowered.allocator(capacity=capacity, allowed=allowed))
     return capped if capped.completed else need.free
+
+
+def capacity_bytes(device: Device, overheads: Overheads) -> int | None:
+    """Return what *device* can give to segments beside *overheads*, None if nobody knows."""
+    if device.usable_bytes is None:
+        return None
+    return max(0, device.usable_bytes - overheads.total.expected)
 
 
 def allowed_bytes(lowered: Lowered, device: Device, spec: JobSpec) -> int | None:
@@ -161,13 +180,17 @@ def method_of(spec: JobSpec) -> Method:
 
 
 def ends_of(need: Need, run: Replay, method: Method, *, least: int) -> Ends:
-    """Return the interval around the need and the run; *least* may be another job's need."""
+    """Return the interval around the need and the run; *least* may be another job's need.
+
+    `most` is the larger of a margin over the run, and the run with every uncertain workspace at
+    its high end.
+    """
     least = bounded(least, method, Bound.LEAST)
-    reserved = bounded(max(run.reserved, need.enough), method, Bound.MOST_RESERVED)
+    run_or_enough = bounded(max(run.reserved, need.enough), method, Bound.MOST_RESERVED)
     return Ends(
         run=run,
         least_reserved=min(least, run.reserved),
         enough_reserved=bounded(need.enough, method, Bound.ENOUGH),
         most_allocated=bounded(run.allocated, method, Bound.MOST_ALLOCATED),
-        most_reserved=reserved,
+        most_reserved=max(run_or_enough, need.most.reserved),
     )

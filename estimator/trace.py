@@ -26,6 +26,9 @@ back to the driver only after `EventKind.RELEASE_POOL`.
 MAX_STREAM = 255
 """A stream is one byte."""
 
+AT_MOST = "atMost"
+"""A fact of a trace whose sizes are the most the model may take: a usual run needs less."""
+
 
 class Role(IntEnum):
     """What a tensor is for. The breakdown of an estimate sums by role."""

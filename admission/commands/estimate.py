@@ -67,23 +67,28 @@ def command(
     if output is Output.JSONL:
         if len(devices) > 1:
             raise typer.BadParameter("one card for the cases that name none", param_hint="--gpu")
-        with _opened(spec) as lines:
+        with opened(spec) as lines:
             raise typer.Exit(asyncio.run(_estimate_cases(lines, devices[0])))
-    with _opened(spec) as file:
+    with opened(spec) as file:
         text = file.read(MAX_BYTES + 1).decode(errors="replace")
     try:
         estimates = asyncio.run(_estimate_one(text, devices))
     except EstimatorError as error:
-        raise _in_file(error, "stdin" if spec == STDIN else plain(spec)) from error
+        raise in_file(error, "stdin" if spec == STDIN else plain(spec)) from error
+    print_estimates(estimates, output)
+
+
+def print_estimates(estimates: Sequence[Estimate], output: Output) -> None:
+    """Write *estimates* to standard output: as a table, or as JSON, a list if there are several."""
     if output is Output.JSON:
         documents = [estimate.document() for estimate in estimates]
-        _print_json(documents[0] if len(documents) == 1 else documents)
+        print_json(documents[0] if len(documents) == 1 else documents)
     else:
         _print_text(estimates)
 
 
 async def _estimate_one(text: str, devices: Sequence[Device]) -> tuple[Estimate, ...]:
-    job = parse_spec(_job_document(text))
+    job = parse_spec(job_document(text))
     workers = Workers()
     try:
         return await workers.estimate(job, devices)
@@ -91,7 +96,7 @@ async def _estimate_one(text: str, devices: Sequence[Device]) -> tuple[Estimate,
         await workers.close()
 
 
-def _job_document(text: str) -> object:
+def job_document(text: str) -> object:
     """Return the one document of *text*.
 
     Raises:
@@ -104,7 +109,7 @@ def _job_document(text: str) -> object:
     return read_document(text)
 
 
-def _in_file(error: EstimatorError, name: str) -> EstimatorError:
+def in_file(error: EstimatorError, name: str) -> EstimatorError:
     """Return *error* with the name of the file in each line."""
     match error:
         case SpecError():
@@ -136,7 +141,7 @@ async def _estimate_cases(lines: BinaryIO, device: Device) -> int:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def opened(path: str) -> Iterator[BinaryIO]:
     """Open *path*, or standard input for `-`.
 
     Raises:
@@ -153,7 +158,8 @@ def _opened(path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _print_json(document: object) -> None:
+def print_json(document: object) -> None:
+    """Write *document* to standard output."""
     print(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
 
 

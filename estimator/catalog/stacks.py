@@ -79,6 +79,28 @@ def stack_of(version: str | None) -> Stack | None:
     return Stack(torch=torch, cuda=cuda, cudnn=row.cudnn, nccl=row.nccl)
 
 
+def cudnn_version(torch: str | None, named: str | None = None) -> int | None:
+    """Return the cuDNN a job runs on as cuDNN counts: 9.1.0 is 90100; None: not known.
+
+    It is the one the job has *named*, such as `9.26.0`, or that of its PyTorch release. Releases
+    before 9 count thousands: 8.9.2 is 8902.
+    """
+    match = re.match(r"(\d{1,2})\.(\d{1,2})(?:\.(\d{1,2}))?(?!\d)", named or "")
+    if match is not None:
+        return _counted(int(match[1]), int(match[2]), int(match[3] or 0))
+    stack = stack_of(torch)
+    if stack is None:
+        return None
+    if stack.cudnn is None:
+        return 8000 if stack.torch >= (1, 8) else 7600  # not recorded: older than any that answers
+    major, minor, patch = (int(part) for part in stack.cudnn.split(".")[:3])
+    return _counted(major, minor, patch)
+
+
+def _counted(major: int, minor: int, patch: int) -> int:
+    return major * (10000 if major >= 9 else 1000) + minor * 100 + patch
+
+
 def cuda_of_tag(version: str) -> Version | None:
     """Return the CUDA version of a build tag: `+cu121` is 12.1, `+cu92` is 9.2."""
     match = re.search(r"\+cu(\d{2,3})(?!\d)", version)

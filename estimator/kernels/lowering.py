@@ -3,42 +3,49 @@
     Trace, Device -> Program
 
 Scratch is allocated where the call is, after its outputs, and freed right behind it; cuBLAS's
-workspaces are allocated at a handle's first product and stay. With `low`, every workspace that
-is a bound and not a rule is at its low end.
+workspaces that a handle keeps are allocated at its first product. Every workspace that is not
+certain is taken at the end of its range that is asked for.
 """
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from estimator.device import Device
-from estimator.kernels import convolution, matmul
-from estimator.kernels.convolution import LayoutBound
+from estimator.kernels import dispatch, matmul
+from estimator.kernels.convolution import ConvolutionScratch
 from estimator.kernels.rules import RULES
 from estimator.kernels.scratch import (
     NONE,
     Block,
+    Group,
     Scratch,
     WorkspaceSource,
     attribute,
     certain,
 )
+from estimator.kernels.versions import version_of
 from estimator.notes import Assumption, Unknown, UnknownCode
 from estimator.program import Program
 from estimator.trace import EventKind, Kernel, Role, Trace
 
-NEWEST = (9, 99)
-"""Version of a framework whose version text cannot be read: the newest rules hold."""
+
+class End(Enum):
+    """Which end of every workspace's range a program takes."""
+
+    LOW = "low"
+    EXPECTED = "expected"
+    HIGH = "high"
 
 
 def lower(
     trace: Trace,
     device: Device,
     *,
-    low: bool = False,
+    end: End = End.EXPECTED,
     environment: Mapping[str, str] | None = None,
     workspaces: WorkspaceSource | None = None,
 ) -> Program:
@@ -50,9 +57,9 @@ def lower(
     return _Lowering(
         trace=trace,
         device=device,
-        low=low,
+        end=end,
         environment=environment or {},
-        workspaces=workspaces or LayoutBound(),
+        workspaces=workspaces or ConvolutionScratch(),
     ).program()
 
 
@@ -62,7 +69,7 @@ def uses_cudnn(trace: Trace) -> bool:
     PyTorch's own depthwise kernels count too, being rarely the only convolutions of a model.
     """
     return any(
-        kernel.operator in convolution.OPERATORS or "cudnn" in kernel.operator
+        kernel.operator in dispatch.OPERATORS or "cudnn" in kernel.operator
         for kernel in trace.kernels
     )
 
@@ -73,7 +80,7 @@ class _Lowering:
 
     trace: Trace
     device: Device
-    low: bool
+    end: End
     environment: Mapping[str, str]
     workspaces: WorkspaceSource
     sizes: array[int] = field(default_factory=lambda: array("q"))
@@ -83,10 +90,17 @@ class _Lowering:
     ids: array[int] = field(default_factory=lambda: array("q"))
     places: array[int] = field(default_factory=lambda: array("q"))
     choices: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    handles: set[str] = field(default_factory=set)
+    handles: set[tuple[str, str]] = field(default_factory=set)
+    """Threads and libraries whose handle has its workspace."""
     known: dict[int, Scratch] = field(default_factory=dict)
+    """Scratch by kernel id: a kernel in it has been called before."""
     assumptions: dict[Assumption, None] = field(default_factory=dict)
     unknowns: dict[str, Unknown] = field(default_factory=dict)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The version of the framework whose rules hold."""
+        return version_of(self.trace.framework_version)
 
     def program(self) -> Program:
         """Copy the trace up to each kernel, and put its scratch there."""
@@ -131,19 +145,25 @@ class _Lowering:
         scratch = self.known.get(identifier)
         if scratch is None:
             scratch = self.known[identifier] = self.scratch(kernel)
-        tensors = [self.allocate(block, place) for block in scratch.blocks if self.wanted(block)]
+            for group in scratch.search:
+                self.take(group, place)
+        for group in scratch.groups:
+            self.take(group, place)
+
+    def take(self, group: Group, place: int) -> None:
+        """Append the allocations of *group* and their frees."""
+        tensors = [self.allocate(block, place) for block in group if self.size(block) > 0]
         for tensor in reversed(tensors):
             self.event(EventKind.FREE, tensor, place)
 
     def open_handle(self, kernel: Kernel, place: int) -> None:
-        """Allocate a handle's workspace at its first product; it is never freed."""
+        """Allocate what a handle keeps, at the first product that wants it; it is never freed."""
         thread = str(attribute(kernel, "thread") or "forward")
-        if thread in self.handles:
-            return
-        self.handles.add(thread)
-        nbytes = matmul.workspace_bytes(self.device, self.environment)
-        if nbytes:
-            self.allocate(Block(nbytes=nbytes), place)
+        kept = matmul.kept_bytes(kernel, self.device, self.version, self.environment)
+        for library, nbytes in kept.items():
+            if nbytes and (thread, library) not in self.handles:
+                self.handles.add((thread, library))
+                self.allocate(Block(nbytes=nbytes), place)
 
     def scratch(self, kernel: Kernel) -> Scratch:
         """Return the scratch of *kernel*, noting what it rests on."""
@@ -158,11 +178,8 @@ class _Lowering:
     def rule(self, kernel: Kernel) -> Scratch | Unknown:
         """Return what the operator's rule says."""
         if kernel.operator in matmul.OPERATORS:
-            if not matmul.is_with_bias(kernel):
-                return NONE
-            version = _version(self.trace.framework_version)
-            return certain(matmul.lt_workspace_bytes(version, self.environment))
-        if kernel.operator in convolution.OPERATORS:
+            return certain(matmul.call_bytes(kernel, self.device, self.version, self.environment))
+        if kernel.operator in dispatch.OPERATORS:
             return self.workspaces.scratch(kernel, self.device)
         rule = RULES.get(kernel.operator)
         if rule is not None:
@@ -173,13 +190,13 @@ class _Lowering:
             reason="no rule for the scratch memory of this operator; none is charged",
         )
 
-    def wanted(self, block: Block) -> bool:
-        """Return whether anything is left of *block* at this end of the interval."""
-        return self.size(block) > 0
-
     def size(self, block: Block) -> int:
-        """Return the size of *block* at this end of the interval."""
-        return block.least if self.low and block.least is not None else block.nbytes
+        """Return the size of *block* at this end of the range."""
+        if self.end is End.LOW and block.least is not None:
+            return block.least
+        if self.end is End.HIGH and block.most is not None:
+            return block.most
+        return block.nbytes
 
     def allocate(self, block: Block, place: int) -> int:
         """Append a scratch tensor and its allocation; return its id."""
@@ -198,8 +215,3 @@ class _Lowering:
         self.kinds.append(kind)
         self.ids.append(tensor)
         self.places.append(place)
-
-
-def _version(text: str) -> tuple[int, int]:
-    match = re.match(r"(\d+)\.(\d+)", text)
-    return (int(match[1]), int(match[2])) if match else NEWEST

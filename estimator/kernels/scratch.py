@@ -38,15 +38,30 @@ class Block:
     choices: tuple[int, ...] = ()
     """What it takes instead if it cannot, in order; ends with 0 if it can do without."""
     least: int | None = None
-    """Low end where *nbytes* is a bound and not a rule; None: it is a rule."""
+    """Low end where *nbytes* is not certain; None: it is a rule."""
+    most: int | None = None
+    """High end where *nbytes* is not certain; None: *nbytes* itself."""
+
+
+Group = tuple[Block, ...]
+"""Blocks that are alive together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scratch:
-    """All scratch of one call, alive together, from the call's outputs to its return."""
+    """All scratch of one call, between the call's outputs and its return."""
 
-    blocks: tuple[Block, ...] = ()
+    groups: tuple[Group, ...] = ()
+    """One group after another: each is freed before the next is allocated."""
+    search: tuple[Group, ...] = ()
+    """What the first call with these shapes takes before: a library that looks for its fastest
+    way tries them all once."""
     assumption: Assumption | None = None
+
+    @property
+    def blocks(self) -> Group:
+        """Return every block of a call that is not the first."""
+        return tuple(block for group in self.groups for block in group)
 
 
 NONE = Scratch()
@@ -54,24 +69,25 @@ Rule = Callable[[Kernel, Device], Scratch | Unknown]
 
 
 class WorkspaceSource(Protocol):
-    """Knows the workspaces of a library whose choice of algorithm is not ours to derive.
-
-    One implementation bounds them by mechanism (`convolution.LayoutBound`); another may ask
-    the library itself.
-    """
+    """Knows the workspaces of a library whose choice of algorithm is not ours to derive."""
 
     def scratch(self, kernel: Kernel, device: Device) -> Scratch | Unknown:
         """Return the scratch of *kernel* on *device*, or why it is not known."""
 
 
 def certain(*sizes: int) -> Scratch:
-    """Return scratch that follows from a rule: one block a size, zeros left out."""
-    return Scratch(blocks=tuple(Block(nbytes=size) for size in sizes if size > 0))
+    """Return scratch that follows from a rule: one block a size, alive together, no zeros."""
+    return together(*(Block(nbytes=size) for size in sizes if size > 0))
 
 
 def bound(nbytes: int, assumption: Assumption) -> Scratch:
     """Return scratch of at most about *nbytes*, perhaps none."""
-    return Scratch(blocks=(Block(nbytes=nbytes, least=0),), assumption=assumption)
+    return together(Block(nbytes=nbytes, least=0), assumption=assumption)
+
+
+def together(*blocks: Block, assumption: Assumption | None = None) -> Scratch:
+    """Return scratch of *blocks* that are alive together."""
+    return Scratch(groups=(blocks,) if blocks else (), assumption=assumption)
 
 
 def element_bytes(tensor: TensorFacts) -> int:

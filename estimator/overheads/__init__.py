@@ -2,13 +2,13 @@
 
     Device, framework and its version -> Overheads
 
-Tables with sources, no measurement. A figure is a range, never a single number.
+Published readings with sources, no measurement. A figure is a range, never a single number.
 """
 
 from __future__ import annotations
 
+from estimator.catalog.stacks import Stack, stack_of
 from estimator.overheads.process import Overheads, overheads_of
 from estimator.overheads.ranges import Range
-from estimator.overheads.stacks import Stack, stack_of
 
 __all__ = ["Overheads", "Range", "Stack", "overheads_of", "stack_of"]

@@ -11,22 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from estimator.catalog.stacks import NEWEST, stack_of
 from estimator.device import Device
 from estimator.notes import Assumption, AssumptionCode, Unknown, UnknownCode
+from estimator.overheads.architectures import Architecture, architecture_of, stack_bytes
 from estimator.overheads.communication import communication_of
-from estimator.overheads.contexts import (
-    CONTEXTS,
-    CUDNN,
-    EAGER_LIBRARIES,
-    LIBRARIES,
-    OTHER_FRAMEWORKS,
-    Architecture,
-    Loading,
-    architecture_of,
-    loading_of,
-)
+from estimator.overheads.contexts import OTHER_FRAMEWORKS, context_of, cudnn_of, libraries_of
+from estimator.overheads.loading import Loading, loadings_of
 from estimator.overheads.ranges import NOTHING, Range, span
-from estimator.overheads.stacks import NEWEST, stack_of
 from estimator.units import MIB
 
 
@@ -73,13 +65,14 @@ def overheads_of(
     A version that is missing or not in the table is taken to be the newest, and the range then
     spans all versions. A device of unknown capacity (no `--gpu`) spans all architectures.
     *uses_cudnn* says whether the job calls cuDNN (`estimator.kernels.uses_cudnn`); if it is not
-    known, cuDNN counts in the upper end only.
+    known, cuDNN counts in the upper end only. *environment* is the job's: it may set
+    `CUDA_MODULE_LOADING` and `NCCL_BUFFSIZE`.
     """
     variables = environment or {}
     notes = _Notes()
     if framework == "pytorch":
         context, libraries = _context_and_libraries(
-            device, _loadings(framework_version, variables, notes), uses_cudnn, notes
+            device, _loadings(framework_version, variables, device.driver, notes), uses_cudnn, notes
         )
     else:
         context, libraries = _of_other_framework(framework, notes)
@@ -108,21 +101,24 @@ def _context_and_libraries(
 ) -> tuple[Range, Range]:
     """Return both ranges over all *loadings*, expecting the last, and say what they rest on."""
     architectures = _architectures(device, notes)
-    rows = [_row(loading, each, uses_cudnn) for loading in loadings for each in architectures]
-    likely = [_row(loadings[-1], each, uses_cudnn) for each in architectures]
+    stack = _stack(device) if len(architectures) == 1 else None
+    rows = [
+        _row(loading, each, stack, uses_cudnn) for loading in loadings for each in architectures
+    ]
+    likely = rows[-len(architectures) :]
     context = _spanned([row[0] for row in rows], [row[0] for row in likely])
     libraries = _spanned([row[1] for row in rows], [row[1] for row in likely])
     notes.assume(
         AssumptionCode.CONTEXT,
         "device",
         f"{context.expected // MIB} MiB",
-        f"CUDA context by table ({context.low // MIB}-{context.high // MIB} MiB)",
+        f"CUDA context from published readings ({context.low // MIB}-{context.high // MIB} MiB)",
     )
     notes.assume(
         AssumptionCode.LIBRARIES,
         "device",
         f"{libraries.expected // MIB} MiB",
-        f"cuBLAS, cuDNN and kernels by table ({libraries.low // MIB}-{libraries.high // MIB} MiB)",
+        f"kernels, cuBLAS and cuDNN likewise ({libraries.low // MIB}-{libraries.high // MIB} MiB)",
     )
     return context, libraries
 
@@ -170,12 +166,12 @@ def _architectures(device: Device, notes: _Notes) -> tuple[Architecture, ...]:
 
 
 def _loadings(
-    version: str | None, environment: Mapping[str, str], notes: _Notes
+    version: str | None, environment: Mapping[str, str], driver: str | None, notes: _Notes
 ) -> tuple[Loading, ...]:
     """Return how modules may be loaded, the likeliest last."""
     stack = stack_of(version)
     if stack is not None:
-        return (loading_of(stack.cuda, environment),)
+        return loadings_of(stack.cuda, environment, driver)
     newest = ".".join(map(str, NEWEST.torch))
     notes.assume(
         AssumptionCode.FRAMEWORK_VERSION,
@@ -188,20 +184,22 @@ def _loadings(
     return tuple(Loading)
 
 
+def _stack(device: Device) -> int | None:
+    """Return the stack of all threads of *device*, None if its multiprocessors are not known."""
+    if device.multiprocessors is None:
+        return None
+    return stack_bytes(device.compute_capability, device.multiprocessors)
+
+
 def _row(
-    loading: Loading, architecture: Architecture, uses_cudnn: bool | None
+    loading: Loading, architecture: Architecture, stack: int | None, uses_cudnn: bool | None
 ) -> tuple[Range, Range]:
-    """Return context and libraries; toolkits older than a card count as the next newer."""
-    newer = list(Loading)[list(Loading).index(loading) :]
-    context = next(
-        CONTEXTS[each, architecture] for each in newer if (each, architecture) in CONTEXTS
-    )
-    if loading is not Loading.LAZY:
-        return context, EAGER_LIBRARIES
-    libraries = LIBRARIES[architecture]
+    """Return context and libraries of one way to load on one architecture."""
+    context = context_of(loading, architecture, stack)
+    libraries, cudnn = libraries_of(loading, architecture), cudnn_of(loading, architecture)
     if uses_cudnn is None:
-        return context, replace(libraries, high=libraries.high + CUDNN.high)
-    return context, libraries + CUDNN if uses_cudnn else libraries
+        return context, replace(libraries, high=libraries.high + cudnn.high)
+    return context, libraries + cudnn if uses_cudnn else libraries
 
 
 def _spanned(every: list[Range], likely: list[Range]) -> Range:

@@ -12,7 +12,7 @@ from estimator.units import GIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one fork, and of a template's start."""
+    """Limits of one fork and of the processes beside it."""
 
     wall_seconds: float = 60.0
     """From the fork to its end. Waiting for a free slot does not count."""
@@ -24,6 +24,14 @@ class Limits:
     start_seconds: float = 180.0
     """How long a template may import. The PyTorch frontend took 8 to 33 seconds on two
     busy cores."""
+
+    plans_seconds: float = 5.0
+    """How long a fork waits for cuDNN to answer what it asks at once. A model asks 74
+    questions on average and 225 at most, at 1 to 7 ms each on two busy cores."""
+
+    question_seconds: float = 10.0
+    """How long cuDNN may think about one question before its process is started anew. The
+    slowest of 20,000 odd ones took 1.3 s, those of models take milliseconds."""
 
     kill_seconds: float = 2.0
     """How much later the pool ends a fork or a template that did not end itself."""

@@ -12,13 +12,20 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from estimator.catalog.stacks import cudnn_version
+from estimator.cudnn.folders import library_folders
 from estimator.device import Device
 from estimator.errors import TraceError
+from estimator.processes.frames import HEADER_BYTES, frame, frame_length
+from estimator.report.records import JobAccount
 from estimator.result import Estimate, Fit
 from estimator.spec import Framework, JobSpec
 from estimator.workers import wire
+from estimator.workers.libraries import Libraries
 from estimator.workers.limits import Limits
 from estimator.workers.outcome import Ended, end_error
 from estimator.workers.process import Fork, Readiness, TemplateProcess
@@ -26,6 +33,9 @@ from estimator.workers.supervisor import Supervisor, TemplateState
 
 PREPARE = "estimator.workers.answer:prepare"
 """Runs in the template: imports the framework and returns what a fork answers with."""
+
+USES_CUDNN = frozenset({Framework.PYTORCH})
+"""Frameworks whose convolutions are asked of cuDNN."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +50,9 @@ class Workers:
         max_concurrent: int | None = None,
         preload: Sequence[Framework] = (),
         prepare: str = PREPARE,
+        cudnn: Sequence[Path] | None = None,
     ) -> None:
+        """Ask the cuDNN libraries in the folders *cudnn*, by default those that are installed."""
         self._limits = limits or Limits()
         self.max_concurrent = max_concurrent or os.cpu_count() or 1
         self._slots = asyncio.Semaphore(self.max_concurrent)
@@ -49,6 +61,8 @@ class Workers:
             framework: Supervisor(framework.value, prepare=prepare, limits=self._limits)
             for framework in Framework
         }
+        folders = library_folders(sys.path, os.environ) if cudnn is None else cudnn
+        self._libraries = Libraries(folders, limits=self._limits)
         self._tasks: set[asyncio.Task[bytes]] = set()
         self._busy = 0
         self._waiting = 0
@@ -58,6 +72,8 @@ class Workers:
         """Start the templates to preload, without waiting for them."""
         for framework in self._preload:
             self._supervisors[framework].start()
+        if any(framework in USES_CUDNN for framework in self._preload):
+            self._libraries.start()
 
     async def ready(self, framework: Framework) -> Readiness:
         """Return what the template of *framework* says of itself, once it has imported it.
@@ -85,13 +101,22 @@ class Workers:
         """
         return wire.decode_fits(await self._ask(wire.Operation.FIT, spec, devices))
 
+    async def account(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[JobAccount, ...]:
+        """Return where the reserved memory of *spec* comes from on each device, in order.
+
+        Raises:
+            EstimatorError: of the kind that says why there is none.
+        """
+        return wire.decode_accounts(await self._ask(wire.Operation.ACCOUNT, spec, devices))
+
     async def close(self) -> None:
         """End every process this pool started, and wait for that. What waits for them fails."""
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(supervisor.close() for supervisor in self._supervisors.values()))
+        closing = [supervisor.close() for supervisor in self._supervisors.values()]
+        await asyncio.gather(*closing, self._libraries.close())
 
     def states(self) -> Mapping[str, int]:
         """Return how many templates and forks there are in each state, for metrics.
@@ -109,11 +134,11 @@ class Workers:
         }
 
     def pids(self) -> tuple[int, ...]:
-        """Return the process ids of all templates and forks."""
+        """Return the process ids of all templates, forks and cuDNN processes."""
         processes = [supervisor.process for supervisor in self._supervisors.values()]
         alive = [process for process in processes if process is not None]
         forks = [pid for process in alive for pid in process.fork_pids()]
-        return (*(process.pid for process in alive), *forks)
+        return (*(process.pid for process in alive), *forks, *self._libraries.pids())
 
     async def _ask(
         self, operation: wire.Operation, spec: JobSpec, devices: Sequence[Device]
@@ -121,8 +146,8 @@ class Workers:
         """Return a fork's answer. It goes on to its own limit if the caller is cancelled."""
         self._check_open()
         ask = wire.Ask(operation=operation, spec=spec, devices=tuple(devices))
-        payload = wire.frame(wire.encode_ask(ask))
-        task = asyncio.create_task(self._answer(self._supervisors[spec.framework], payload))
+        payload = frame(wire.encode_ask(ask))
+        task = asyncio.create_task(self._answer(ask, payload))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
@@ -132,11 +157,12 @@ class Workers:
                 raise TraceError("the estimator is shutting down") from None
             raise
 
-    async def _answer(self, supervisor: Supervisor, payload: bytes) -> bytes:
+    async def _answer(self, ask: wire.Ask, payload: bytes) -> bytes:
         """Return the answer of a fork, of a second one if the template of the first ended."""
+        supervisor = self._supervisors[ask.spec.framework]
         ended = Ended(status=None)
         for _ in range(2):
-            fork = await self._fork(supervisor)
+            fork = await self._fork(supervisor, ask)
             answer = await _exchange(fork.request, payload)
             if answer is not None:
                 supervisor.note_answer()
@@ -146,14 +172,16 @@ class Workers:
                 break
         raise end_error(ended, self._limits)
 
-    async def _fork(self, supervisor: Supervisor) -> Fork:
+    async def _fork(self, supervisor: Supervisor, ask: wire.Ask) -> Fork:
         """Return a new fork, once there is a template and a free slot, which it gives back."""
         self._waiting += 1
+        if ask.spec.framework in USES_CUDNN:
+            self._libraries.start()
         try:
             while True:
                 process = await supervisor.ready()
                 await self._slots.acquire()
-                fork = _try_fork(process)
+                fork = self._try_fork(process, ask)
                 if fork is not None:
                     break
                 self._slots.release()
@@ -163,6 +191,27 @@ class Workers:
         self._busy += 1
         fork.ended.add_done_callback(self._give_back)
         return fork
+
+    def _try_fork(self, process: TemplateProcess, ask: wire.Ask) -> Fork | None:
+        """Return a new fork, or None if the template ended meanwhile."""
+        if not process.is_alive:
+            return None
+        cudnn = self._connect(ask)
+        try:
+            return process.fork(cudnn)
+        except OSError:
+            process.kill()
+            return None
+        finally:
+            if cudnn is not None:
+                cudnn.close()
+
+    def _connect(self, ask: wire.Ask) -> socket.socket | None:
+        """Return a connection to the cuDNN that suits *ask* best, None if there is none."""
+        if ask.spec.framework not in USES_CUDNN:
+            return None
+        wanted = cudnn_version(ask.spec.framework_version, ask.spec.runtime.cudnn)
+        return self._libraries.connect(ask.devices, wanted=wanted)
 
     def _give_back(self, ended: asyncio.Future[Ended]) -> None:
         self._busy -= 1
@@ -177,25 +226,14 @@ class Workers:
             raise TraceError("the estimator is shutting down")
 
 
-def _try_fork(process: TemplateProcess) -> Fork | None:
-    """Return a new fork, or None if the template ended meanwhile."""
-    if not process.is_alive:
-        return None
-    try:
-        return process.fork()
-    except OSError:
-        process.kill()
-        return None
-
-
 async def _exchange(request: socket.socket, payload: bytes) -> bytes | None:
     """Send *payload* and return the answer, None if the fork ended without one."""
     loop = asyncio.get_running_loop()
     with request:
         try:
             await loop.sock_sendall(request, payload)
-            header = await _receive(request, wire.HEADER_BYTES)
-            return await _receive(request, wire.frame_length(header))
+            header = await _receive(request, HEADER_BYTES)
+            return await _receive(request, frame_length(header))
         except (OSError, EOFError):
             return None
 

@@ -15,9 +15,7 @@ from enum import StrEnum
 from estimator.errors import EstimatorError, TraceError, UnsupportedJobError
 from estimator.workers.limits import Limits
 from estimator.workers.process import Readiness, TemplateProcess
-
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 60.0
+from estimator.workers.restarts import Restarts
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +39,7 @@ class Supervisor:
         self._limits = limits
         self._process: TemplateProcess | None = None
         self._refusal: UnsupportedJobError | None = None
-        self._failures = 0
-        self._next_start = 0.0
+        self._restarts = Restarts()
 
     @property
     def process(self) -> TemplateProcess | None:
@@ -75,8 +72,7 @@ class Supervisor:
             raise self._refusal.with_traceback(None)
         if (process := self.process) is not None:
             return process
-        loop = asyncio.get_running_loop()
-        pause = self._next_start - loop.time()
+        pause = self._restarts.pause(asyncio.get_running_loop().time())
         if pause > 0:
             raise TraceError(
                 f"the {self._framework} estimator process keeps ending; "
@@ -114,18 +110,13 @@ class Supervisor:
                 _log.error("template failed", extra=facts)
 
     def _note_ended(self, ended: asyncio.Future[int]) -> None:
-        """Allow one start at once after an end; pause before the second one in a row."""
-        loop = asyncio.get_running_loop()
-        if self._failures:
-            pause = FIRST_PAUSE * 2.0 ** (self._failures - 1)
-            self._next_start = loop.time() + min(pause, LONGEST_PAUSE)
-        self._failures += 1
+        self._restarts.note_end(asyncio.get_running_loop().time())
         facts = {"framework": self._framework, "status": ended.result()}
         _log.info("template ended", extra=facts)
 
     def note_answer(self) -> None:
         """Forget earlier ends: the template works."""
-        self._failures = 0
+        self._restarts.note_answer()
 
     def _log_readiness(self, readiness: Readiness) -> None:
         facts = {

@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import resource
 import selectors
 import signal
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -28,8 +27,9 @@ from typing import Any
 import orjson
 
 from estimator.errors import EstimatorError, TraceError
-from estimator.workers import jail
-from estimator.workers.fork import Handler, run_fork
+from estimator.processes import jail
+from estimator.processes.usage import resident_bytes
+from estimator.workers.fork import Handler, Lines, run_fork
 from estimator.workers.limits import Limits
 from estimator.workers.wire import error_document
 
@@ -92,20 +92,26 @@ class Template:
     def _obey(self) -> bool:
         """Do what one control message says; return False when there are no more."""
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._control, MAX_MESSAGE, 2)
         except ConnectionError:
             return False
         if not message:
             return False
         order = orjson.loads(message)
         if "fork" in order:
-            with socket.socket(fileno=descriptors[0]) as request:
-                self._fork(order["fork"], request, Limits(**order["limits"]))
+            with ExitStack() as sockets:
+                request, *cudnn = [
+                    sockets.enter_context(socket.socket(fileno=each)) for each in descriptors
+                ]
+                limits = Limits(**order["limits"])
+                self._fork(order["fork"], request, next(iter(cudnn), None), limits)
         elif (fork := self._forks.get(order["kill"])) is not None:
             os.kill(fork.pid, signal.SIGKILL)  # not reaped yet: the pid is still its own
         return True
 
-    def _fork(self, number: int, request: socket.socket, limits: Limits) -> None:
+    def _fork(
+        self, number: int, request: socket.socket, cudnn: socket.socket | None, limits: Limits
+    ) -> None:
         words_read, words_write = os.pipe2(os.O_CLOEXEC)
         template = os.getpid()
         try:
@@ -118,7 +124,8 @@ class Template:
         if pid == 0:
             os.close(words_read)
             self._leave_to_template()
-            run_fork(request, words_write, limits, self._handler, template=template)
+            lines = Lines(request=request, words_fd=words_write, cudnn=cudnn)
+            run_fork(lines, limits, self._handler, template=template)
         os.close(words_write)
         os.set_blocking(words_read, False)
         fork = _Fork(number=number, pid=pid, pidfd=os.pidfd_open(pid), words_fd=words_read)
@@ -200,13 +207,10 @@ def _readiness(import_seconds: float) -> dict[str, Any]:
         "import_seconds": import_seconds,
         "rss_bytes": resident_bytes(),
         "num_threads": sum(1 for _ in Path("/proc/self/task").iterdir()),
-        "confined": jail.is_confinable(Limits()),
+        "confined": jail.is_confinable(
+            memory_bytes=Limits().memory_bytes, wall_seconds=Limits().wall_seconds
+        ),
     }
-
-
-def resident_bytes() -> int:
-    """Return how much memory this process holds (proc(5), statm)."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

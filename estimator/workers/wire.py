@@ -2,13 +2,11 @@
 
     Ask <-> JSON, Answer | EstimatorError <-> JSON
 
-Requests and answers are frames (length, then JSON) on a socket of their own, one pair a fork.
-Neither side trusts a length: both refuse frames over `MAX_BYTES`.
+Requests and answers are frames on a socket of their own, one pair a fork.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -27,12 +25,9 @@ from estimator.errors import (
     UnsupportedJobError,
 )
 from estimator.notes import UnknownCode
+from estimator.report.records import JobAccount
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec, parse_spec
-
-MAX_BYTES = 32 << 20
-_HEADER = struct.Struct(">I")
-HEADER_BYTES = _HEADER.size
 
 _KINDS: Mapping[str, type[EstimatorError]] = {
     kind.kind: kind for kind in (TraceError, EstimateTimeoutError, MemoryLimitError)
@@ -44,6 +39,7 @@ class Operation(StrEnum):
 
     ESTIMATE = "estimate"
     FIT = "fit"
+    ACCOUNT = "account"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +49,6 @@ class Ask:
     operation: Operation
     spec: JobSpec
     devices: tuple[Device, ...]
-
-
-def frame(payload: bytes) -> bytes:
-    """Return *payload* behind its length.
-
-    Raises:
-        TraceError: if it is longer than the other side would read.
-    """
-    if len(payload) > MAX_BYTES:
-        raise TraceError(f"{len(payload)} bytes between the processes, {MAX_BYTES} are accepted")
-    return _HEADER.pack(len(payload)) + payload
-
-
-def frame_length(header: bytes) -> int:
-    """Return the length that *header* announces.
-
-    Raises:
-        TraceError: if it is more than this side reads.
-    """
-    length = int(_HEADER.unpack(header)[0])
-    if length > MAX_BYTES:
-        raise TraceError(f"{length} bytes between the processes, {MAX_BYTES} are accepted")
-    return length
 
 
 def encode_ask(ask: Ask) -> bytes:
@@ -99,7 +72,7 @@ def decode_ask(payload: bytes) -> Ask:
     )
 
 
-def encode_answers(answers: Sequence[Estimate | Fit]) -> bytes:
+def encode_answers(answers: Sequence[Estimate | Fit | JobAccount]) -> bytes:
     """Return *answers* as JSON."""
     return orjson.dumps({"answers": [answer.document() for answer in answers]})
 
@@ -120,6 +93,15 @@ def decode_fits(payload: bytes) -> tuple[Fit, ...]:
         EstimatorError: if *payload* holds an error instead.
     """
     return tuple(Fit.model_validate(item) for item in _answers(payload))
+
+
+def decode_accounts(payload: bytes) -> tuple[JobAccount, ...]:
+    """Return the accounts in *payload*.
+
+    Raises:
+        EstimatorError: if *payload* holds an error instead.
+    """
+    return tuple(JobAccount.model_validate(item) for item in _answers(payload))
 
 
 def encode_error(error: EstimatorError) -> bytes:

@@ -1,37 +1,49 @@
-"""Print every figure with the machine's name; exit 1 if one does not hold."""
+"""Print every figure with the machine's name; exit 1 if one does not hold.
+
+Three sections: how long estimates take, how fast reviews are answered, how far estimates are from
+published readings. The last writes docs/accuracy.md, whether its figures hold or not, and
+docs/reserved.md, where the reserved memory of three known jobs comes from.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
+import time
 
 from rich.console import Console
-from rich.table import Table
 
+from tests.bench.accuracy.full import measure_all
 from tests.bench.estimates import estimate_figures
-from tests.bench.figures import Figure, machine
+from tests.bench.figures import Figure, console, figure_table, machine
+from tests.bench.reserved.full import write_page as write_reserved
 from tests.bench.reviews import review_figures
 
 
-async def figures() -> list[Figure]:
+async def figures(screen: Console) -> list[Figure]:
     """Return every figure, measured one after the other."""
+    started = time.perf_counter()
     found = [figure async for figure in estimate_figures()]
-    return found + [figure async for figure in review_figures()]
+    found += [figure async for figure in review_figures()]
+    accuracy = await measure_all(screen, since=started, part="the whole of `make bench`")
+    await write_reserved()
+    return [*found, *accuracy.figures]
 
 
 def main() -> int:
     """Measure and print."""
-    console = Console()
-    console.print(machine(), soft_wrap=True)
-    table = Table("figure", "measured", "asked", "holds")
-    found = asyncio.run(figures())
-    for figure in found:
-        low = f"{figure.low:g} to " if figure.low else "up to "
-        asked = f"{low}{figure.high:g} {figure.unit}"
-        measured = f"{figure.value:.2f} {figure.unit}"
-        table.add_row(figure.name, measured, asked, "yes" if figure.holds else "NO")
-    console.print(table)
-    return 0 if all(figure.holds for figure in found) else 1
+    # A worker that fails is a case without an answer, counted as such; the log is for `serve`.
+    logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
+    screen = console()
+    screen.print(machine(), soft_wrap=True)
+    found = asyncio.run(figures(screen))
+    screen.print(figure_table(found))
+    failed = [figure for figure in found if not figure.holds]
+    if failed:
+        screen.print(f"{len(failed)} of {len(found)} figures asked are not reached: exit status 1")
+        screen.print("docs/accuracy.md is written all the same")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

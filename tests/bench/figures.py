@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+PLAIN_WIDTH = 200
 LIBRARIES = ("torch", "torchvision", "timm", "transformers", "aiohttp", "pydantic")
 
 
@@ -20,22 +27,63 @@ class Figure:
     unit: str
     low: float = 0.0
     high: float
+    note: str = ""
+    """What the value is over, where that is not in the name."""
 
     @property
     def holds(self) -> bool:
-        """Return whether the value is within its bounds."""
+        """Return whether the value is within its bounds. One that is not known is not."""
         return self.low <= self.value <= self.high
+
+    @property
+    def asked(self) -> str:
+        """Return the bounds as text."""
+        if math.isinf(self.high):
+            return f"at least {self.low:g} {self.unit}".strip()
+        if self.high == 0:
+            return "none"
+        low = f"{self.low:g} to " if self.low else "up to "
+        return f"{low}{self.high:g} {self.unit}".strip()
+
+    @property
+    def measured(self) -> str:
+        """Return the value as text."""
+        if math.isnan(self.value):
+            return "not known"
+        digits = 0 if self.unit == "" else 2
+        return f"{self.value:,.{digits}f} {self.unit}".strip()
+
+
+def console() -> Console:
+    """Return where figures are printed, wide enough for a line each if it is a file."""
+    screen = Console(highlight=False)
+    return screen if screen.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)
+
+
+def figure_table(figures: Iterable[Figure]) -> Table:
+    """Return *figures* beside what is asked, for the screen."""
+    table = Table("figure", "over", "measured", "asked", "holds")
+    for figure in figures:
+        holds = "yes" if figure.holds else "NO"
+        words = (figure.name, figure.note, figure.measured, figure.asked, holds)
+        table.add_row(*(escape(word) for word in words))
+    return table
 
 
 def machine() -> str:
-    """Return the processor, cores, kernel and library versions in one line."""
+    """Return the machine's name and `hardware` in one line."""
+    return f"{platform.node()}: {hardware()}"
+
+
+def hardware() -> str:
+    """Return the processor, cores and library versions in one line."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     cores = len(os.sched_getaffinity(0))
     processor = names[0] if names else platform.machine()
     python = platform.python_version()
-    return f"{platform.node()}: {processor}, {cores} cores, Python {python}, {libraries}"
+    return f"{processor}, {cores} cores, Python {python}, {libraries}"
 
 
 def resident_mib(pid: int) -> float:

@@ -1,8 +1,9 @@
-"""Trace every classification model of torchvision and timm: `make soak`.
+"""Trace every model of torchvision, timm and transformers: `make soak`.
 
-    names -> one training estimate each -> how many have an answer, and why the others have none
+    cases -> one training estimate each -> how many have an answer, and why the others have none
 
-Minutes, not seconds; exit 1 if a model of the zoos has no estimate.
+Minutes, not seconds. Exit 1 if an answer is neither an estimate nor `unsupported`: a crash, a fault
+or a limit. Words after the command choose cases by how their ids begin: `transformers/causal-lm`.
 """
 
 from __future__ import annotations
@@ -10,67 +11,71 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Sequence
 
 import orjson
 from rich.console import Console
+from rich.table import Table
 
 from admission.commands.estimate_cases import answer_cases
 from estimator.catalog import resolve_device
 from estimator.workers.pool import Workers
 from tests.bench.figures import machine
 
-LIST = """
-import timm, torchvision.models as zoo
-print(*("torchvision " + name for name in zoo.list_models(module=zoo)), sep="\\n")
-print(*("timm " + name for name in timm.list_models()), sep="\\n")
-"""
 CARD = "a100-sxm4-80gb"
-BATCH = 2
+GOOD, UNSUPPORTED = "estimate", "unsupported"
 
 
-def names() -> list[tuple[str, str]]:
-    """Return source and name of every model, listed in a process of its own."""
-    listed = subprocess.run(
-        [sys.executable, "-c", LIST], capture_output=True, text=True, check=True, timeout=300
+def cases(beginnings: Sequence[str]) -> list[bytes]:
+    """Return the cases whose ids begin in one of these ways, made in a process of its own."""
+    made = subprocess.run(
+        [sys.executable, "-m", "tests.bench.zoo_cases"],
+        capture_output=True,
+        check=True,
+        timeout=600,
     )
-    pairs = (line.split() for line in listed.stdout.splitlines())
-    return [(source, name) for source, name in pairs]
+    lines = made.stdout.splitlines()
+    if not beginnings:
+        return lines
+    return [line for line in lines if orjson.loads(line)["id"].startswith(tuple(beginnings))]
 
 
-def cases(models: list[tuple[str, str]]) -> Iterator[bytes]:
-    """Yield one case a model."""
-    for source, name in models:
-        spec = {
-            "framework": "pytorch",
-            "model": {"source": source, "name": name},
-            "input": {"batchSize": BATCH},
-            "training": {"optimizer": {"name": "sgd", "momentum": 0.9}},
-        }
-        yield orjson.dumps({"id": f"{source}/{name}", "spec": spec})
-
-
-async def soak() -> int:
-    """Estimate all; print the failures and the count."""
+async def soak(beginnings: Sequence[str]) -> int:
+    """Estimate all; print the failures and the counts by library and task."""
     console = Console(highlight=False)
     console.print(machine(), soft_wrap=True)
-    models = names()
+    lines = cases(beginnings)
     workers = Workers()
-    answered = failed = 0
+    counts: Counter[tuple[str, str]] = Counter()
     try:
-        lines = cases(models)
-        async for answer in answer_cases(lines, workers, device=resolve_device(CARD), window=4):
-            answered += 1
-            if "error" in answer:
-                failed += 1
-                console.print(f"{answer['id']}: {answer['error']['message'][:300]}", soft_wrap=True)
-            if answered % 100 == 0:
-                console.print(f"{answered} of {len(models)}, {failed} without an answer")
+        async for answer in answer_cases(
+            lines, workers, device=resolve_device(CARD), window=2 * workers.max_concurrent
+        ):
+            group = "/".join(answer["id"].split("/")[:2])
+            kind = answer["error"]["kind"] if "error" in answer else GOOD
+            counts[group, kind] += 1
+            if kind != GOOD:
+                text = f"{answer['id']}: {kind}: {answer['error']['message'][:300]}"
+                console.print(text, soft_wrap=True, markup=False)
+            if counts.total() % 100 == 0:
+                console.print(f"{counts.total()} of {len(lines)}")
     finally:
         await workers.close()
-    console.print(f"{answered} models, {failed} without an answer")
-    return 1 if failed else 0
+    console.print(_table(counts))
+    return 1 if any(kind not in (GOOD, UNSUPPORTED) for _, kind in counts) else 0
+
+
+def _table(counts: Counter[tuple[str, str]]) -> Table:
+    """Return a row a library and task: all, estimated, unsupported, other."""
+    table = Table("library and task", "models", "estimated", "unsupported", "failed")
+    groups = dict.fromkeys(group for group, _ in counts)
+    for group in groups:
+        total = sum(number for (name, _), number in counts.items() if name == group)
+        good, named = counts[group, GOOD], counts[group, UNSUPPORTED]
+        table.add_row(group, *(str(n) for n in (total, good, named, total - good - named)))
+    return table
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(soak()))
+    sys.exit(asyncio.run(soak(sys.argv[1:])))

@@ -11,8 +11,8 @@ from estimator.result import Method
 
 
 def test_margins_move_outwards_and_round_outwards() -> None:
-    """5 % of 1,001: down to 950.95 and up to 1,051.05, rounded away from the figure."""
-    assert bounded(1001, Method.TRACE, Bound.LEAST) == 950
+    """1,001 less 3 % is 970.97, plus 5 % 1,051.05: both are rounded away from the figure."""
+    assert bounded(1001, Method.TRACE, Bound.LEAST) == 970
     assert bounded(1001, Method.TRACE, Bound.ENOUGH) == 1052
 
 

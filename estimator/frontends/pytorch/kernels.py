@@ -103,6 +103,44 @@ def _index_put(_settings: MathSettings, args: Any, _result: Any) -> tuple[Any, l
     return operands, [("accumulate", accumulate)]
 
 
+def _along(_settings: MathSettings, args: Any, _result: Any) -> tuple[Any, list[Attribute]]:
+    """The dimension that is sorted: `sort(x, dim)`, `topk(x, k, dim)`."""
+    return _tensors(args[0]), [("dim", int(args[1]) if len(args) > 1 else -1)]
+
+
+def _stable(_settings: MathSettings, args: Any, _result: Any) -> tuple[Any, list[Attribute]]:
+    """`sort.stable(x, *, stable, dim)`: what is not given by keyword is the last dimension."""
+    return _tensors(args[0]), [("dim", int(args[2]) if len(args) > 2 else -1)]
+
+
+def _largest(_settings: MathSettings, args: Any, _result: Any) -> tuple[Any, list[Attribute]]:
+    dim = int(args[2]) if len(args) > 2 else -1
+    return _tensors(args[0]), [("k", int(args[1])), ("dim", dim)]
+
+
+def _embedding_backward(
+    _settings: MathSettings, args: Any, _result: Any
+) -> tuple[Any, list[Attribute]]:
+    """`embedding_dense_backward(gradient, indices, num_weights, …)`."""
+    return _tensors(*args[:2]), [("num_weights", int(args[2]))]
+
+
+def _recurrent(_settings: MathSettings, args: Any, _result: Any) -> tuple[Any, list[Attribute]]:
+    """`_cudnn_rnn(input, weight, stride, flat, hx, cx, mode, hidden, …, bidirectional, …)`."""
+    attributes: list[Attribute] = [("mode", int(args[6])), ("hidden", int(args[7]))]
+    attributes.append(("directions", 2 if args[13] else 1))
+    return _tensors(args[0]), attributes
+
+
+def _recurrent_backward(
+    _settings: MathSettings, args: Any, _result: Any
+) -> tuple[Any, list[Attribute]]:
+    """The same four arguments later: output and three gradients come before the mode."""
+    attributes: list[Attribute] = [("mode", int(args[10])), ("hidden", int(args[11]))]
+    attributes.append(("directions", 2 if args[17] else 1))
+    return _tensors(args[0]), attributes
+
+
 NAMES = {"aten._index_put_impl_": "aten.index_put_"}
 """Operators that are another one by its inner name."""
 
@@ -117,6 +155,9 @@ RULES: dict[Any, Rule] = {
     aten.baddbmm.default: _matmul,
     aten.mv.default: _matmul,
     aten.addmv.default: _matmul,
+    aten.addbmm.default: _matmul,
+    aten.dot.default: _matmul,
+    aten.vdot.default: _matmul,
     aten._addmm_activation.default: _matmul,
     aten._grouped_mm.default: _matmul,
     aten._scaled_dot_product_flash_attention.default: _attention,
@@ -125,13 +166,19 @@ RULES: dict[Any, Rule] = {
     aten._scaled_dot_product_efficient_attention_backward.default: _attention_backward,
     aten.native_batch_norm.default: _plain,
     aten.native_batch_norm_backward.default: _plain,
-    aten.embedding_dense_backward.default: _plain,
-    aten.sort.default: _plain,
-    aten.sort.stable: _plain,
-    aten.argsort.default: _plain,
-    aten.topk.default: _plain,
+    aten.embedding_dense_backward.default: _embedding_backward,
+    aten.sort.default: _along,
+    aten.sort.stable: _stable,
+    aten.argsort.default: _along,
+    aten.topk.default: _largest,
     aten.cumsum.default: _plain,
-    aten._cudnn_rnn.default: _plain,
+    aten._cudnn_rnn.default: _recurrent,
+    aten._cudnn_rnn_backward.default: _recurrent_backward,
+    aten.logsumexp.default: _plain,
+    aten._euclidean_dist.default: _plain,
+    aten.dist.default: _plain,
+    aten.soft_margin_loss.default: _plain,
+    aten.binary_cross_entropy_with_logits.default: _plain,
     aten._unique2.default: _plain,
     aten.index_put.default: _index_put,
     aten.index_put_.default: _index_put,

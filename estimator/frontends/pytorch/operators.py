@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from estimator.frontends.pytorch.contents import FOLLOWED
+
 aten = torch.ops.aten
 
 CONSTANTS = frozenset(
@@ -67,6 +69,10 @@ class Operator:
     is_read: bool
     is_sum: bool
     """`a + b`, which the autograd engine may do in place."""
+    may_leave: bool
+    """A copy that may go to the host."""
+    is_followed: bool
+    """Something may be known of its result's values (`contents.py`)."""
     depends_on_values: bool = False
     """Its result, or its result's size, depends on values (`bounds.py`)."""
     memory: dict[Any, Any] = field(default_factory=dict)
@@ -90,4 +96,6 @@ def operator_of(overload: Any) -> Operator:
         is_constant=overload in CONSTANTS,
         is_read=overload in READS,
         is_sum=overload is aten.add.Tensor,
+        may_leave=overload is aten._to_copy.default,
+        is_followed=overload in FOLLOWED,
     )

@@ -16,11 +16,18 @@ from torch import optim
 from estimator.errors import UnsupportedJobError
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.optimizer_rules import RULES, RuleOptimizer, adam_8bit, lion_8bit
+from estimator.frontends.pytorch.patches import replaced
 from estimator.frontends.pytorch.versions import Version
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobSpec, Optimizer
 
 FOREACH_DEFAULT_SINCE = (2, 0)
+IN_PLACE_SINCE = (2, 1)
+"""First version whose foreach Adam and its kin add epsilon to the root in place.
+
+Source: `_multi_tensor_adam` and its kin in torch/optim of the wheels 1.13.1, 2.0.1 and 2.1.2.
+"""
+WITH_ROOT = frozenset({"adam", "adamw", "nadam", "radam"})
 FUSED = frozenset({"sgd", "adam", "adamw", "adagrad"})
 
 
@@ -30,6 +37,27 @@ class Stepper(Protocol):
     def step(self) -> Any:
         """Update the parameters from their gradients."""
         ...
+
+
+class _TwoCopies:
+    """A foreach step that holds the root of the second moments and the denominator at once."""
+
+    def __init__(self, optimizer: Stepper) -> None:
+        self._optimizer = optimizer
+
+    def step(self) -> None:
+        """Update the parameters; the denominators go when the step is done."""
+        in_place = torch._foreach_add_
+        denominators: list[Any] = []
+
+        def add(tensors: Any, addend: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(addend, float) and tensors[0].is_meta and tensors[0].dim():
+                denominators.append(torch._foreach_add(tensors, addend))
+                return None
+            return in_place(tensors, addend, *args, **kwargs)
+
+        with replaced((torch, "_foreach_add_", add)):
+            self._optimizer.step()
 
 
 Parameters = Sequence[torch.nn.Parameter]
@@ -148,7 +176,11 @@ def make_optimizer(
         return RuleOptimizer(parameters, EIGHT_BIT[chosen.name])
     if chosen.name in RULES:
         return RuleOptimizer(parameters, RULES[chosen.name])
-    return TORCH[chosen.name](parameters, chosen, _mode(chosen, notebook, version))
+    mode = _mode(chosen, notebook, version)
+    stepper = TORCH[chosen.name](parameters, chosen, mode)
+    if mode.get("foreach") and chosen.name in WITH_ROOT and version < IN_PLACE_SINCE:
+        return _TwoCopies(stepper)
+    return stepper
 
 
 def _mode(spec: Optimizer, notebook: Notebook, version: Version) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         self.step = 0
         self.phase = Phase.LOAD
         self.role = Role.TEMPORARY
+        self.stream = 0
         self.modules = ModuleLog()
         self._sum: tuple[Life, Operator, tuple[int, int]] | None = None
         self._died_callback = self._died
@@ -77,6 +78,16 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         finally:
             self._settle()
             self.role = before
+
+    @contextmanager
+    def on_stream(self, stream: int) -> Iterator[None]:
+        """Allocate everything of this block from the memory of *stream*."""
+        before, self.stream = self.stream, stream
+        try:
+            yield
+        finally:
+            self._settle()
+            self.stream = before
 
     def adopt(self, tensors: Iterable[tuple[str, torch.Tensor]], role: Role) -> None:
         """Record tensors that exist already, such as a model's parameters, as allocated now."""
@@ -126,9 +137,18 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         self.num_operators += 1
+        result = self._watch(func, args, kwargs)
+        if self.contents.constants:
+            self.contents.compute(func, args, kwargs, result)
+        return result
+
+    def _watch(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run *func* and record what it allocates."""
         if self._sum is not None:
             self._settle()
         operator = self.operators.get(func) or self.learn(func)
+        if operator.may_leave and kwargs and _is_host(kwargs.get("device")):
+            return self.run(func, operator, args, kwargs)
         if operator.fresh and not operator.is_factory:
             return self._run_fresh(func, operator, args, kwargs)
         result = self.run(func, operator, args, kwargs or {})
@@ -144,6 +164,8 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
             key = (
                 key_of(args) if not kwargs else (key_of(args), *kwargs, key_of([*kwargs.values()]))
             )
+            if operator.depends_on_values:
+                key = (key, self.contents.signature(args))
             outcome = operator.memory.get(key, _UNSEEN)
         except (HostTensor, TypeError):
             result = self.run(func, operator, args, kwargs or {})
@@ -156,6 +178,8 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
             self._note_result(operator, result)
         else:
             result = outcome.make()
+            if operator.is_followed:
+                self.contents.follow(func, args, result)
             self._note_outcome(operator, outcome, result, args, kwargs)
         self._note_kernel(func, operator, key, args, result)
         return result
@@ -223,7 +247,7 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         life = Life(storage, self._died_callback)
         life.key = storage._cdata
         life.nbytes = nbytes
-        life.tensor = self.builder.alloc(nbytes, role)
+        life.tensor = self.builder.alloc(nbytes, role, stream=self.stream)
         self.live[life.key] = life
         return life
 
@@ -298,3 +322,8 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         else:
             module = self.modules.current
         self.builder.at(step=self.step, phase=self.phase, operator=operator.name, module=module)
+
+
+def _is_host(device: Any) -> bool:
+    """Return whether *device* is named and is not the card: what is made there costs nothing."""
+    return device is not None and device.type != "meta"

@@ -20,6 +20,8 @@ from estimator.spec.vocabulary import DeviceMap, KernelSet, LossKind, Objective,
 
 OBJECTIVES = (Objective.SUPERVISED, Objective.SFT)
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+SHAPED = (ModelSource.LAYERS, ModelSource.FILE)
+"""Sources whose input is any tensor."""
 STRATEGIES = (Strategy.NONE, Strategy.DDP)
 
 
@@ -43,8 +45,8 @@ def note_kernels(model: nn.Module, notebook: Notebook) -> None:
         notebook.unknown(
             UnknownCode.KERNEL,
             "model",
-            "recurrent layers are traced step by step; cuDNN keeps a flat copy of the weights, "
-            "a reserve and a workspace instead",
+            "what cuDNN keeps of recurrent layers for backward is assumed, its workspace is not "
+            "counted",
         )
 
 
@@ -56,7 +58,7 @@ def _check_keys(spec: JobSpec) -> None:
         ("model.config", bool(spec.model.config) and zoo),
         ("model.options", bool(spec.model.options) and not zoo),
         ("model.attention", spec.model.attention is not None and source is ModelSource.TORCHVISION),
-        ("input.shape", spec.input.shape is not None and source is not ModelSource.LAYERS),
+        ("input.shape", spec.input.shape is not None and source not in SHAPED),
     )
     problems = [
         Problem(path=path, message=f"not a key of '{source}' models")

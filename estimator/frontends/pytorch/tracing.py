@@ -9,7 +9,7 @@ import gc
 import random
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import numpy
@@ -35,7 +35,7 @@ from estimator.frontends.pytorch.training import Trainer
 from estimator.frontends.pytorch.versions import Version, parse_version
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobPhase, JobSpec, Precision
-from estimator.trace import Trace, TraceBuilder
+from estimator.trace import AT_MOST, Trace, TraceBuilder
 from estimator.traits import Traits
 
 SUMS_IN_PLACE_SINCE = (2, 0)
@@ -46,8 +46,11 @@ is derived from the dates.
 """
 
 
-def trace(spec: JobSpec, *, traits: Traits, framework: str) -> Trace:
-    """Return the trace of *spec*.
+Builder = Callable[[JobSpec, Notebook], Built]
+
+
+def trace(spec: JobSpec, *, traits: Traits, framework: str, build: Builder = build_job) -> Trace:
+    """Return the trace of *spec*, whose model *build* makes.
 
     Raises:
         SpecError: if the spec names options or sizes the model does not take.
@@ -67,11 +70,11 @@ def trace(spec: JobSpec, *, traits: Traits, framework: str) -> Trace:
         warnings.simplefilter("ignore")
         stack.enter_context(_no_garbage_collection())
         _seed()
-        stack.enter_context(cuda_kernels(traits))
-        built = _build(spec, notebook)
+        stack.enter_context(cuda_kernels(traits, version))
+        built = _build(spec, notebook, build)
         elements = check_elements(built.model)
         loaded = time.perf_counter()
-        stack.enter_context(_patched(spec, built, recorder))
+        stack.enter_context(_patched(spec, built, recorder, version))
         _run(spec, built, recorder, notebook, version)
         ended = time.perf_counter()
         builder.facts.update(
@@ -79,6 +82,8 @@ def trace(spec: JobSpec, *, traits: Traits, framework: str) -> Trace:
             buildSeconds=f"{loaded - started:.3f}",
             runSeconds=f"{ended - loaded:.3f}",
         )
+        if built.is_at_most:
+            builder.facts[AT_MOST] = "boxes"
         for name in sorted(recorder.bounded):
             notebook.unknown(
                 UnknownCode.OPERATOR,
@@ -115,7 +120,7 @@ def _settings(spec: JobSpec) -> MathSettings:
     )
 
 
-def _build(spec: JobSpec, notebook: Notebook) -> Built:
+def _build(spec: JobSpec, notebook: Notebook, build: Builder) -> Built:
     """Return the job's model on stand-ins.
 
     Raises:
@@ -123,7 +128,7 @@ def _build(spec: JobSpec, notebook: Notebook) -> Built:
     """
     try:
         with patches.no_initialisation(), StandIn():
-            built = build_job(spec, notebook)
+            built = build(spec, notebook)
             on_stand_ins(built.model)
             note_kernels(built.model, notebook)
             return built
@@ -143,12 +148,12 @@ def _unbuildable(reason: str) -> UnsupportedJobError:
     )
 
 
-def _patched(spec: JobSpec, built: Built, recorder: Recorder) -> ExitStack:
+def _patched(spec: JobSpec, built: Built, recorder: Recorder, version: Version) -> ExitStack:
     """Return the changes to torch that a run needs, in force."""
     stack = ExitStack()
-    region = region_of(AUTOCAST.get(spec.training.precision))
+    region = region_of(AUTOCAST.get(spec.training.precision), version)
     stack.enter_context(patches.module_paths(recorder, built.model, region))
-    stack.enter_context(patches.no_packed_sequences())
+    stack.enter_context(built.changes())
     fused = patches.fused_on_stand_ins()
     stack.enter_context(
         patches.replaced((torch_optimizer, "_get_fused_kernels_supported_devices", fused))
@@ -168,7 +173,7 @@ def _run(
         TraceError: for anything but our own errors.
     """
     try:
-        region = region_of(AUTOCAST.get(spec.training.precision))
+        region = region_of(AUTOCAST.get(spec.training.precision), version)
         job: Trainer | Inference
         if spec.phase is JobPhase.TRAIN:
             job = Trainer(spec, built, recorder, notebook, version=version, region=region)

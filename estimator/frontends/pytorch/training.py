@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,29 +16,25 @@ from torch import nn
 
 from estimator.errors import UnsupportedJobError
 from estimator.frontends.pytorch.build.job import Batch, Built, Shapes, run_forward
+from estimator.frontends.pytorch.clipping import LossScale, clip
 from estimator.frontends.pytorch.dtypes import DTYPES
 from estimator.frontends.pytorch.load import load_model
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.optimizers import Parameters, Stepper, make_optimizer
 from estimator.frontends.pytorch.parallel import BucketViews, bucket_sizes
+from estimator.frontends.pytorch.prefetch import Prefetcher
 from estimator.frontends.pytorch.record import Recorder
 from estimator.frontends.pytorch.versions import Version
-from estimator.notes import AssumptionCode, UnknownCode
-from estimator.spec import CheckpointMode, JobSpec, Strategy
-from estimator.spec.vocabulary import ZeroGradPosition
+from estimator.frontends.pytorch.zero_grad import zero_grad_of
+from estimator.notes import UnknownCode
+from estimator.spec import CheckpointMode, JobSpec, Precision, Strategy
 from estimator.trace import Phase, Role
 
 STEPS = 2
 MICRO_STEPS = 2
 """Micro-steps traced of an accumulation: the first makes gradients, later ones add to them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroGrad:
-    """When gradients go, and whether their memory goes with them."""
-
-    after_step: bool
-    set_to_none: bool
+EVALUATION_BATCHES = 2
+"""Batches traced of an evaluation: from the second on the outputs of the last are alive."""
 
 
 class Trainer:
@@ -65,11 +60,14 @@ class Trainer:
         self.shapes = Shapes(
             batch_size=spec.input.batch_size, sequence_length=spec.input.sequence_length
         )
-        self.zero_grad = _zero_grad(spec, notebook, version)
+        self.zero_grad = zero_grad_of(spec, notebook, version)
         self.kept: dict[str, Any] = {}
         self.region = region
         self.masters: Parameters = ()
+        self.averaged: list[torch.Tensor] = []
+        self.loss_scale: LossScale | None = None
         self.optimizer: Stepper
+        self.batches: Prefetcher
 
     def run(self) -> None:
         """Load the model, run the steps, evaluate if the job does."""
@@ -92,8 +90,7 @@ class Trainer:
             trained = self.masters
         if training.ema:
             with recorder.making(Role.PARAMETER):
-                averaged = (*self.model.parameters(), *self.model.buffers())
-                self.kept["ema"] = [tensor.detach().clone() for tensor in averaged]
+                self.averaged = [tensor.detach().clone() for tensor in self._averaged_of()]
         parallel = self.spec.parallelism
         if parallel.strategy is Strategy.DDP:
             if parallel.gradient_as_bucket_view:
@@ -101,14 +98,21 @@ class Trainer:
                     self.kept["buckets"] = BucketViews(self.parameters)
             else:
                 recorder.communication(bucket_sizes(self.parameters, parallel.bucket_bytes))
-        with recorder.making(Role.INPUT):
-            self.kept["ahead"] = [
-                self.built.make_batch(self.shapes) for _ in range(self.spec.input.prefetch_batches)
-            ]
+        self.batches = Prefetcher(
+            recorder,
+            lambda: self.built.make_batch(self.shapes),
+            num_ahead=self.spec.input.prefetch_batches,
+        )
         with recorder.making(Role.OPTIMIZER):
+            if training.precision is Precision.AMP_FP16:
+                self.loss_scale = LossScale()
             self.optimizer = make_optimizer(self.spec, trained, self.notebook, self.version)
         if training.optimizer.in_backward:
             self._step_in_backward()
+
+    def _averaged_of(self) -> tuple[torch.Tensor, ...]:
+        """Return what an exponential moving average follows."""
+        return (*self.model.parameters(), *self.model.buffers())
 
     def _checkpoint(self) -> None:
         mode = self.spec.training.gradient_checkpointing
@@ -162,13 +166,7 @@ class Trainer:
     def _micro_step(self, step: int) -> None:
         recorder, keep = self.recorder, self.spec.training.keep_outputs
         recorder.enter(Phase.FORWARD, step=step)
-        with recorder.making(Role.INPUT):
-            batch = self.built.make_batch(self.shapes)
-        ahead = self.kept["ahead"]
-        if ahead:
-            ahead.append(batch)
-            batch = ahead.pop(0)
-        self.kept["batch"] = batch
+        batch = self.kept["batch"] = self.batches.next()
         with self.region():
             outputs = self._outputs(run_forward(self.built, batch))
             if keep:
@@ -179,6 +177,8 @@ class Trainer:
         del outputs
         recorder.promote(Role.ACTIVATION)
         recorder.enter(Phase.BACKWARD, step=step)
+        if self.loss_scale is not None:
+            loss = self.loss_scale.scaled(loss)
         loss.backward()  # type: ignore[no-untyped-call]
         del loss
         recorder.set_role((p.grad for p in self.parameters if p.grad is not None), Role.GRADIENT)
@@ -190,17 +190,48 @@ class Trainer:
 
     def _update(self) -> None:
         if not self.masters:
+            self._scale_gradients(self.parameters)
             self.optimizer.step()
-            return
+        else:
+            self._update_masters()
+        if self.loss_scale is not None:
+            self.loss_scale.update()
+        if self.averaged:
+            self._update_average()
+
+    def _update_masters(self) -> None:
+        """Step in fp32, and copy the result into the 16-bit weights."""
         for master, parameter in zip(self.masters, self.parameters, strict=True):
             if parameter.grad is not None:
                 with self.recorder.making(Role.GRADIENT):
                     master.grad = parameter.grad.float()
+        self._scale_gradients(self.masters)
         self.optimizer.step()
         with torch.no_grad():
             for master, parameter in zip(self.masters, self.parameters, strict=True):
                 master.grad = None
                 parameter.copy_(master)
+
+    def _scale_gradients(self, parameters: Parameters) -> None:
+        """Undo the loss scale and clip, where the job does."""
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        if self.loss_scale is not None and gradients:
+            self.loss_scale.unscale(gradients)
+        if self.spec.training.clip_grad_norm and gradients:
+            clip(parameters, self.version)
+
+    def _update_average(self) -> None:
+        """Move the average towards the weights, one tensor after the other.
+
+        Source: `ema_v.copy_(decay * ema_v + (1 - decay) * model_v)` of timm's ModelEmaV2 and of
+        torch.optim.swa_utils, the form that takes most; later ones work in place.
+        """
+        with torch.no_grad():
+            for average, tensor in zip(self.averaged, self._averaged_of(), strict=True):
+                if average.is_floating_point():
+                    average.copy_(0.9 * average + 0.1 * tensor)
+                else:
+                    average.copy_(tensor)
 
     def _clear_gradients(self) -> None:
         for parameter in self.parameters:
@@ -216,7 +247,7 @@ class Trainer:
         return bool(empty.every_steps) or empty.before_longest
 
     def _evaluate(self, step: int) -> None:
-        """Run one forward pass of the evaluation's shape after the training steps."""
+        """Run forward passes of the evaluation's shape after the training steps."""
         evaluation = self.spec.training.evaluation
         assert evaluation is not None
         self.recorder.enter(Phase.EVALUATION, step=step)
@@ -225,12 +256,16 @@ class Trainer:
             sequence_length=evaluation.sequence_length or self.spec.input.sequence_length,
         )
         self.model.eval()
-        with torch.no_grad():
-            with self.recorder.making(Role.INPUT):
-                batch: Batch = self.built.make_batch(shapes)
-            with self.region():
-                outputs = run_forward(self.built, batch)
-        del outputs, batch
+        keep = self.spec.training.keep_outputs
+        for _ in range(EVALUATION_BATCHES):
+            with torch.no_grad():
+                with self.recorder.making(Role.INPUT):
+                    batch: Batch = self.built.make_batch(shapes)
+                with self.region():
+                    outputs = run_forward(self.built, batch)
+            if keep:
+                self.kept["outputs"] = outputs
+            del outputs, batch
 
 
 def _converted(value: Any, dtype: torch.dtype) -> Any:
@@ -244,21 +279,3 @@ def _converted(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(_converted(item, dtype) for item in value)
     return value
-
-
-def _zero_grad(spec: JobSpec, notebook: Notebook, version: Version) -> ZeroGrad:
-    """Return when and how gradients are cleared; absent: as that version does."""
-    given = spec.training.zero_grad
-    set_to_none = version >= (2, 0)
-    if given is None:
-        notebook.assume(
-            AssumptionCode.DEFAULT,
-            "training.zeroGrad",
-            f"before-forward, setToNone {str(set_to_none).lower()}",
-            f"absent: the default of torch {version[0]}.{version[1]}, at the head of the loop",
-        )
-        return ZeroGrad(after_step=False, set_to_none=set_to_none)
-    if given.set_to_none is not None:
-        set_to_none = given.set_to_none
-    after = given.position is ZeroGradPosition.AFTER_STEP
-    return ZeroGrad(after_step=after, set_to_none=set_to_none)

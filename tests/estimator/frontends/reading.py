@@ -141,3 +141,42 @@ def allocated_by(trace: Trace, operator: str, phase: Phase = Phase.FORWARD) -> l
 def operators(trace: Trace) -> set[str]:
     """Return the operators of the trace's kernels."""
     return {kernel.operator for kernel in trace.kernels}
+
+
+def most_alive(trace: Trace, nbytes: int, operator: str, phase: Phase) -> int:
+    """Return the most tensors of *nbytes* made by *operator* that are alive at once in *phase*."""
+    alive: set[int] = set()
+    most = 0
+    for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True):
+        where = trace.place_table[place]
+        if kind == EventKind.FREE:
+            alive.discard(identifier)
+        elif kind == EventKind.ALLOC and (where.operator, where.phase) == (operator, phase):
+            if trace.sizes[identifier] != nbytes:
+                continue
+            alive.add(identifier)
+            most = max(most, len(alive))
+    return most
+
+
+def kept_at_backward(trace: Trace, nbytes: int, operator: str) -> int:
+    """Return how many tensors of *nbytes* made by *operator* the last backward starts with."""
+    alive: set[int] = set()
+    for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True):
+        where = trace.place_table[place]
+        if where.phase is Phase.BACKWARD and where.step == 2:
+            break
+        if kind == EventKind.FREE:
+            alive.discard(identifier)
+        elif kind == EventKind.ALLOC and where.operator == operator:
+            alive.add(identifier)
+    return sum(trace.sizes[identifier] == nbytes for identifier in alive)
+
+
+def sizes_in(trace: Trace, phase: Phase) -> list[int]:
+    """Return the size of every tensor allocated in *phase*, in order."""
+    return [
+        trace.sizes[identifier]
+        for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True)
+        if kind == EventKind.ALLOC and trace.place_table[place].phase is phase
+    ]

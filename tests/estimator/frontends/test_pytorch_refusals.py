@@ -139,3 +139,13 @@ def test_keys_without_a_use_are_not_ignored(in_child: InChild) -> None:
     refusal = in_child(children.refusal, job({**bert(), "options": {"depth": 3}}))
 
     assert [path for path, _ in refusal.problems] == ["model.options"]
+
+
+def test_the_webhooks_frontend_imports_no_code_a_spec_names(in_child: InChild) -> None:
+    """`source: file` with a path of code is unsupported, and what would import it is not loaded."""
+    model = {"source": "file", "name": "os:getcwd"}
+
+    refusal = in_child(children.refusal, job(model))
+
+    assert (refusal.kind, refusal.path) == ("unsupported", "model.source")
+    assert not in_child(children.is_loaded, "estimator.frontends.pytorch.user_module")

@@ -12,13 +12,17 @@ from tests.estimator.frontends import children
 from tests.estimator.frontends.conftest import InChild
 from tests.estimator.frontends.reading import (
     allocated_by,
+    bert,
     by_role,
     fault,
     job,
+    kept_at_backward,
     layers,
     llama,
+    most_alive,
     operators,
     peak,
+    sizes_in,
     torchvision,
 )
 
@@ -247,3 +251,72 @@ def test_recurrent_layers_are_named_as_traced_otherwise(in_child: InChild) -> No
     trace = in_child(children.trace, document)
 
     assert [(u.code, u.path) for u in trace.unknowns] == [(UnknownCode.KERNEL, "model")]
+
+
+def test_casts_are_cached_while_a_checkpointed_forward_runs_without_gradients(
+    in_child: InChild,
+) -> None:
+    """Each weight is cast once a region and kept to its end, as `cached_cast` does."""
+    document = job(
+        bert(),
+        training={
+            "precision": "amp-fp16",
+            "gradientCheckpointing": {"mode": "full", "reentrant": True},
+        },
+    )
+    cast = 2 * 64 * 128
+    """Bytes of the fp16 copy of a feed-forward weight."""
+
+    trace = in_child(children.trace, document)
+
+    lives = kept_at_backward(trace, cast, "aten._to_copy")
+    assert lives == 0
+    assert most_alive(trace, cast, "aten._to_copy", Phase.FORWARD) >= 2 * 2
+
+
+def test_clipping_makes_one_number_a_gradient_and_changes_gradients_in_place(
+    in_child: InChild,
+) -> None:
+    """A norm of 4 bytes for each tensor, nothing of a gradient's size."""
+    document = job(layers(1000, 1000), training={"optimizer": {"name": "sgd"}})
+
+    plain = in_child(children.trace, document)
+    document["training"]["clipGradNorm"] = True
+    clipped = in_child(children.trace, document)
+
+    assert allocated_by(clipped, "aten._foreach_norm", Phase.OPTIMIZER) == [4, 4] * 2
+    assert peak(clipped) - peak(plain) < 1000
+
+
+def test_a_loss_scale_is_a_few_numbers(in_child: InChild) -> None:
+    """fp16 under autocast unscales in place: no tensor of a gradient's size more than in bf16."""
+    document = job(layers(1000, 1000), training={"precision": "amp-fp16"})
+
+    scaled = in_child(children.trace, document)
+    document["training"]["precision"] = "amp-bf16"
+    plain = in_child(children.trace, document)
+
+    assert 0 < peak(scaled) - peak(plain) < 1000
+
+
+def test_the_average_is_moved_with_temporaries_of_one_tensor(in_child: InChild) -> None:
+    """Twice scaled and once summed: at most three tensors of one weight, then none."""
+    document = job(layers(1000, 1000), training={"optimizer": {"name": "sgd"}, "ema": True})
+
+    trace = in_child(children.trace, document)
+
+    weight = 4 * 1000 * 1000
+    assert sizes_in(trace, Phase.OPTIMIZER).count(weight) == 3 * 2
+
+
+def test_an_evaluation_holds_the_outputs_of_the_batch_before(in_child: InChild) -> None:
+    """The usual loop rebinds its outputs after the next forward: two are alive for a moment."""
+    document = job(layers(1000, 1000), training={"evaluation": {"batchSize": 512}})
+
+    kept = in_child(children.trace, document)
+    document["training"]["keepOutputs"] = False
+    dropped = in_child(children.trace, document)
+
+    outputs = 512 * 1000 * 4
+    assert most_alive(kept, outputs, "aten.addmm", Phase.EVALUATION) == 2
+    assert most_alive(dropped, outputs, "aten.addmm", Phase.EVALUATION) == 1

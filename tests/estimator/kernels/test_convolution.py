@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from estimator.device import ComputeCapability, Device
-from estimator.kernels.convolution import LayoutBound
-from estimator.kernels.scratch import NONE, Block, Scratch
+from estimator.kernels.convolution import ConvolutionScratch
+from estimator.kernels.scratch import NONE, Block, Scratch, together
 from estimator.notes import AssumptionCode, Unknown, UnknownCode
 from estimator.trace import Kernel, TensorFacts
 from estimator.units import MIB
@@ -61,7 +61,7 @@ def convolution(
 
 def block_of(kernel: Kernel, capability: ComputeCapability) -> Block:
     """Return the one workspace of *kernel*."""
-    found = LayoutBound().scratch(kernel, card(capability))
+    found = ConvolutionScratch().scratch(kernel, card(capability))
     assert isinstance(found, Scratch)
     (block,) = found.blocks
     assert found.assumption is not None
@@ -111,7 +111,10 @@ def test_a_contiguous_convolution_copies_input_and_output_for_tensor_cores() -> 
     weight = 128 * 256 * FP32
 
     assert block_of(RESNET_1X1, A100) == Block(
-        nbytes=source + target + weight, choices=(source, weight, 0), least=0
+        nbytes=source + target + weight,
+        choices=(source, weight, 0),
+        least=0,
+        most=source + target + weight,
     )
 
 
@@ -134,7 +137,7 @@ def test_channels_last_needs_no_copy() -> None:
         (8, 64, 56, 56), (64, 64, 3, 3), (8, 64, 56, 56), channels_last=True, dtype="bfloat16"
     )
 
-    assert LayoutBound().scratch(kernel, card(A100)) == NONE
+    assert ConvolutionScratch().scratch(kernel, card(A100)) == NONE
 
 
 def test_a_contiguous_weight_is_copied_beside_a_channels_last_input() -> None:
@@ -145,8 +148,8 @@ def test_a_contiguous_weight_is_copied_beside_a_channels_last_input() -> None:
     source, weight, target = kernel.operands
     mixed = replace(kernel, operands=(source, replace(weight, channels_last=False), target))
 
-    assert LayoutBound().scratch(mixed, card(A100)) == Scratch(
-        blocks=(Block(nbytes=64 * 64 * 3 * 3 * 2),)
+    assert ConvolutionScratch().scratch(mixed, card(A100)) == together(
+        Block(nbytes=64 * 64 * 3 * 3 * 2)
     )
 
 
@@ -158,11 +161,11 @@ def test_a_1x1_weight_is_channels_last_as_it_is() -> None:
     source, weight, target = kernel.operands
     mixed = replace(kernel, operands=(source, replace(weight, channels_last=False), target))
 
-    assert LayoutBound().scratch(mixed, card(A100)) == NONE
+    assert ConvolutionScratch().scratch(mixed, card(A100)) == NONE
 
 
 def test_a_contiguous_gradient_is_copied_in_the_backward() -> None:
-    """The forward allocates its output channels-last, the backward converts what it is given."""
+    """A forward allocates its output channels-last; each product of a backward finds a copy."""
     kernel = convolution(
         (8, 64, 56, 56), (64, 64, 3, 3), (8, 64, 56, 56), channels_last=True, dtype="bfloat16"
     )
@@ -170,9 +173,9 @@ def test_a_contiguous_gradient_is_copied_in_the_backward() -> None:
     operands = (source, weight, replace(target, channels_last=False))
     backward = replace(kernel, operator="aten.convolution_backward", operands=operands)
 
-    assert LayoutBound().scratch(replace(kernel, operands=operands), card(A100)) == NONE
-    assert LayoutBound().scratch(backward, card(A100)) == Scratch(
-        blocks=(Block(nbytes=8 * 64 * 56 * 56 * 2),)
+    assert ConvolutionScratch().scratch(replace(kernel, operands=operands), card(A100)) == NONE
+    assert ConvolutionScratch().scratch(backward, card(A100)) == Scratch(
+        groups=((Block(nbytes=8 * 64 * 56 * 56 * 2),),) * 2
     )
 
 
@@ -180,23 +183,27 @@ def test_without_tf32_there_is_no_layout_copy() -> None:
     """A contiguous 1x1 needs nothing on a card or with a setting that has no TF32."""
     plain = convolution((32, 256, 56, 56), (128, 256, 1, 1), (32, 128, 56, 56), tf32=False)
 
-    assert LayoutBound().scratch(plain, card(A100)) == NONE
-    assert LayoutBound().scratch(RESNET_1X1, card(T4)) == NONE
+    assert ConvolutionScratch().scratch(plain, card(A100)) == NONE
+    assert ConvolutionScratch().scratch(RESNET_1X1, card(T4)) == NONE
 
 
 def test_a_contiguous_fp32_depthwise_convolution_is_pytorchs_own() -> None:
     """PyTorch's depthwise kernels need no workspace."""
     kernel = convolution((8, 96, 56, 56), (96, 1, 3, 3), (8, 96, 56, 56), groups=96)
 
-    assert LayoutBound().scratch(kernel, card(A100)) == NONE
+    assert ConvolutionScratch().scratch(kernel, card(A100)) == NONE
 
 
-def test_benchmarking_halves_its_workspace_under_pressure() -> None:
-    """The choices fall by halves down to about 1 MiB, then to nothing."""
+def test_a_search_halves_its_workspace_under_pressure() -> None:
+    """With benchmark on the first call may also take the search's, by halves down to nothing."""
     kernel = convolution((32, 256, 56, 56), (128, 256, 1, 1), (32, 128, 56, 56), benchmark=True)
-    block = block_of(kernel, A100)
+    found = ConvolutionScratch().scratch(kernel, card(A100))
+    assert isinstance(found, Scratch)
+    ((block,),) = found.search
 
-    assert block.choices[0] == block.nbytes // 2
+    assert (block.nbytes, block.most) == (0, found.blocks[0].nbytes)
+    assert block.most is not None
+    assert block.choices[0] == block.most // 2
     assert block.choices[-1] == 0
     assert all(
         larger // 2 == smaller
@@ -206,7 +213,9 @@ def test_benchmarking_halves_its_workspace_under_pressure() -> None:
 
 def test_a_convolution_without_shapes_is_unknown() -> None:
     """Too few operands are reported, not taken for zero."""
-    found = LayoutBound().scratch(Kernel(operator="aten.convolution", operands=()), card(A100))
+    found = ConvolutionScratch().scratch(
+        Kernel(operator="aten.convolution", operands=()), card(A100)
+    )
 
     assert isinstance(found, Unknown)
     assert found.code is UnknownCode.KERNEL

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from estimator.allocators.exact import ExactAllocator
 from estimator.device import Device
-from estimator.kernels import Block, Scratch, lower, uses_cudnn
+from estimator.kernels import Block, End, Scratch, lower, together, uses_cudnn
 from estimator.notes import AssumptionCode, Unknown, UnknownCode
 from estimator.replay import replay
 from estimator.trace import EventKind, Kernel, Phase, Role, TensorFacts, Trace, TraceBuilder
@@ -96,7 +96,7 @@ def test_the_low_program_has_no_uncertain_workspace() -> None:
         builder.kernel(convolution())
         builder.kernel(product())
 
-    program = lower(traced(record), A100, low=True)
+    program = lower(traced(record), A100, end=End.LOW)
 
     assert program.sizes == array("q", [CUBLAS])
     assert program.kinds == bytes([ALLOC])
@@ -114,6 +114,19 @@ def test_each_thread_keeps_one_cublas_workspace() -> None:
     assert program.sizes == array("q", [CUBLAS, CUBLAS])
     assert program.kinds == bytes([ALLOC, ALLOC])
     assert replay(program, ExactAllocator()).live[Role.WORKSPACE] == 2 * CUBLAS
+
+
+def test_products_of_2_15_take_a_workspace_for_the_call() -> None:
+    """Two products of two threads: each allocates its workspace and frees it."""
+
+    def record(builder: TraceBuilder) -> None:
+        for thread in ("forward", "autograd"):
+            builder.kernel(product(thread=thread))
+
+    program = lower(traced(record, version="2.15.0"), A100)
+
+    assert program.sizes == array("q", [CUBLAS, CUBLAS])
+    assert program.kinds == bytes([ALLOC, FREE, ALLOC, FREE])
 
 
 def test_the_jobs_environment_sets_the_workspace() -> None:
@@ -150,7 +163,7 @@ def test_a_fourier_transform_may_hold_a_complex_copy() -> None:
     trace = traced(lambda builder: builder.kernel(kernel))
 
     assert lower(trace, A100).sizes == array("q", [1000 * 8])
-    assert lower(trace, A100, low=True).sizes == array("q")
+    assert lower(trace, A100, end=End.LOW).sizes == array("q")
 
 
 def test_an_operator_without_a_rule_is_named_once() -> None:
@@ -160,7 +173,7 @@ def test_an_operator_without_a_rule_is_named_once() -> None:
         for size in (1, 2):
             builder.kernel(
                 Kernel(
-                    operator="aten._cudnn_rnn",
+                    operator="aten._ctc_loss",
                     operands=(TensorFacts(shape=(size,), dtype="float32"),),
                 )
             )
@@ -168,7 +181,7 @@ def test_an_operator_without_a_rule_is_named_once() -> None:
     program = lower(traced(record), A100)
 
     assert [(each.code, each.path) for each in program.unknowns] == [
-        (UnknownCode.KERNEL, "aten._cudnn_rnn")
+        (UnknownCode.KERNEL, "aten._ctc_loss")
     ]
     assert program.kinds == b""
 
@@ -199,32 +212,63 @@ def test_another_source_may_answer_for_convolutions() -> None:
 
         def scratch(self, kernel: Kernel, device: Device) -> Scratch | Unknown:
             assert (kernel.operator, device) == ("aten.convolution", A100)
-            return Scratch(blocks=(Block(nbytes=7 * MIB),))
+            return together(Block(nbytes=7 * MIB))
 
     trace = traced(lambda builder: builder.kernel(convolution()))
 
     assert lower(trace, A100, workspaces=Asked()).sizes == array("q", [7 * MIB])
-    assert lower(trace, A100, workspaces=Asked(), low=True).sizes == array("q", [7 * MIB])
+    assert lower(trace, A100, workspaces=Asked(), end=End.LOW).sizes == array("q", [7 * MIB])
+
+
+def test_a_search_takes_its_largest_workspace_at_the_first_call_only() -> None:
+    """Two calls of equal shapes: at the high end the first one also takes what a search takes."""
+
+    class Searching:
+        """Searches with 9 MiB, runs with 1."""
+
+        def scratch(self, kernel: Kernel, device: Device) -> Scratch | Unknown:  # noqa: ARG002
+            return Scratch(
+                groups=((Block(nbytes=MIB),),), search=((Block(nbytes=0, most=9 * MIB),),)
+            )
+
+    def record(builder: TraceBuilder) -> None:
+        builder.kernel(convolution())
+        builder.kernel(convolution())
+
+    trace = traced(record)
+
+    expected = lower(trace, A100, workspaces=Searching())
+    lavish = lower(trace, A100, workspaces=Searching(), end=End.HIGH)
+
+    assert expected.sizes == array("q", [MIB, MIB])
+    assert lavish.sizes == array("q", [9 * MIB, MIB, MIB])
+    assert lavish.kinds == bytes([ALLOC, FREE] * 3)
+
+
+def test_groups_follow_one_another() -> None:
+    """A backward's two products: the first workspace is free before the second is taken."""
+
+    class Twice:
+        """Two groups of one block each."""
+
+        def scratch(self, kernel: Kernel, device: Device) -> Scratch | Unknown:  # noqa: ARG002
+            return Scratch(groups=((Block(nbytes=MIB),), (Block(nbytes=2 * MIB),)))
+
+    program = lower(traced(lambda b: b.kernel(convolution())), A100, workspaces=Twice())
+
+    assert program.kinds == bytes([ALLOC, FREE, ALLOC, FREE])
+    assert replay(program, ExactAllocator()).allocated == 2 * MIB
 
 
 def test_sorting_holds_keys_and_indices_twice() -> None:
-    """1,000 fp32 keys: 4 + 8 bytes each, perhaps; a bound, so nothing at the low end."""
-    kernel = Kernel(operator="aten.sort", operands=(TensorFacts(shape=(10, 100), dtype="float32"),))
-    trace = traced(lambda builder: builder.kernel(kernel))
-
-    assert lower(trace, A100).sizes == array("q", [1000 * (4 + 8)])
-    assert lower(trace, A100, low=True).sizes == array("q")
-
-
-def test_embedding_gradients_sort_their_indices() -> None:
-    """512 tokens: four int64 each."""
+    """50,000 fp32 keys: 4 + 8 bytes each; nothing at the low end, thrice that at the high."""
     kernel = Kernel(
-        operator="aten.embedding_dense_backward",
-        operands=(
-            TensorFacts(shape=(4, 128, 768), dtype="float32"),
-            TensorFacts(shape=(4, 128), dtype="int64"),
-        ),
+        operator="aten.sort",
+        operands=(TensorFacts(shape=(10, 5000), dtype="float32"),),
+        attributes=(("dim", -1),),
     )
     trace = traced(lambda builder: builder.kernel(kernel))
 
-    assert lower(trace, A100).sizes == array("q", [4 * 512 * 8])
+    assert lower(trace, A100).sizes == array("q", [50_000 * (4 + 8)])
+    assert lower(trace, A100, end=End.LOW).sizes == array("q")
+    assert lower(trace, A100, end=End.HIGH).sizes == array("q", [3 * 50_000 * (4 + 8)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from estimator.device import Device
@@ -40,10 +40,16 @@ def spec_of(
 
 
 def workers_of(
-    limits: Limits | None = None, *, prepare: str = "prepare", max_concurrent: int = 2
+    limits: Limits | None = None,
+    *,
+    prepare: str = "prepare",
+    max_concurrent: int = 2,
+    cudnn: Sequence[Path] = (),
 ) -> Workers:
-    """Return a pool whose templates import the stand-in."""
-    return Workers(limits, max_concurrent=max_concurrent, prepare=f"{STANDIN}:{prepare}")
+    """Return a pool whose templates import the stand-in, without a cuDNN to ask."""
+    return Workers(
+        limits, max_concurrent=max_concurrent, prepare=f"{STANDIN}:{prepare}", cudnn=cudnn
+    )
 
 
 async def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None:

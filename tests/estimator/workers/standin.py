@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from estimator.cudnn import Edition
 from estimator.errors import Problem, SpecError, UnsupportedJobError
 from estimator.notes import UnknownCode
 from estimator.result import (
@@ -29,8 +30,9 @@ from estimator.result import (
     Usage,
 )
 from estimator.workers.wire import Ask, Operation, decode_ask, encode_answers
+from tests.estimator.cudnn.cases import A100, convolution
 
-Handler = Callable[[bytes], bytes]
+Handler = Callable[[bytes, Edition | None], bytes]
 
 
 def prepare(framework: str) -> Handler:
@@ -65,13 +67,25 @@ def prepare_stuck(framework: str) -> Handler:
     raise AssertionError
 
 
-def answer(payload: bytes) -> bytes:
+def answer(payload: bytes, plans: Edition | None) -> bytes:
     """Do what the model's name says."""
     ask = decode_ask(payload)
     if ask.operation is Operation.FIT:
         return encode_answers([Fit(device=_facts(ask, 0), largest_batch=7)])
-    seen = _ACTIONS[ask.spec.model.name](ask)
+    if ask.spec.model.name == "ask-cudnn":
+        seen = _ask_cudnn(plans)
+    else:
+        seen = _ACTIONS[ask.spec.model.name](ask)
     return encode_answers([_estimate(ask, index, seen) for index in range(len(ask.devices))])
+
+
+def _ask_cudnn(plans: Edition | None) -> str:
+    """Say what a convolution on an A100 is answered."""
+    if plans is None:
+        return json.dumps(None)
+    (answer,) = plans.ask([convolution()], A100)
+    found = None if answer is None else len(answer.instant)
+    return json.dumps({"version": plans.version, "plans": found, "reason": plans.reason})
 
 
 def _nothing(ask: Ask) -> str:

@@ -74,6 +74,9 @@ async def test_the_traceback_of_a_bug_is_logged(
     shared_workers: Workers, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What a fork wrote before it failed is in the log, for us."""
+    await until(lambda: shared_workers.states()["busy"] == 0)  # forks of the test before
+    caplog.clear()
+
     with pytest.raises(TraceError):
         await shared_workers.estimate(spec_of("bug"), [CARD])
     await until(lambda: shared_workers.states()["busy"] == 0)

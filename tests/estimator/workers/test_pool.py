@@ -200,6 +200,7 @@ async def test_templates_are_preloaded_without_waiting() -> None:
         Limits(kill_seconds=0.1),
         preload=[Framework.PYTORCH],
         prepare=f"{STANDIN}:prepare_stuck",
+        cudnn=(),
     )
 
     await pool.start()

@@ -6,13 +6,17 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import yaml
 
 from estimator.catalog import resolve_device
 from estimator.spec import Framework, JobSpec, parse_spec
 from estimator.workers.pool import Workers
+
+EXAMPLE = Path(__file__).parents[3] / "deploy" / "examples" / "specs" / "resnet50.yaml"
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 in_module = pytest.mark.asyncio(loop_scope="module")
@@ -63,6 +67,19 @@ async def test_traces_run_at_the_same_time(torch_workers: Workers) -> None:
     )
 
     assert [pair[0].peak for pair in together] == [alone[0].peak] * 2
+
+
+@in_module
+async def test_a_v100_is_answered_by_the_cudnn_that_comes_with_us(torch_workers: Workers) -> None:
+    """The example ResNet-50: no live library has answers for Volta, the table has them all."""
+    document = yaml.safe_load(EXAMPLE.read_text("utf-8"))
+    spec = parse_spec({**document, "frameworkVersion": "2.9.1"})
+
+    (estimate,) = await torch_workers.estimate(spec, [resolve_device("v100-sxm2-16gb")])
+
+    (note,) = [each for each in estimate.assumptions if each.path == "runtime.cudnn"]
+    assert note.value == "cuDNN 9.10.2"
+    assert note.reason == "cuDNN 9.10.2 was asked for each convolution's plans"
 
 
 ALONE = """

@@ -14,7 +14,11 @@ from estimator.errors import (
     UnsupportedJobError,
 )
 from estimator.notes import UnknownCode
+from estimator.pipeline import Job
+from estimator.processes import frames
+from estimator.report.job import account_on
 from estimator.workers import wire
+from tests.estimator import stub
 from tests.estimator.workers.cases import CARD, spec_of
 
 
@@ -48,6 +52,13 @@ def test_an_error_is_raised_as_it_was_written(error: EstimatorError) -> None:
 def test_a_frame_that_is_too_long_is_refused_on_both_sides() -> None:
     """Neither side trusts a length."""
     with pytest.raises(TraceError, match="are accepted"):
-        wire.frame(bytes(wire.MAX_BYTES + 1))
+        frames.frame(bytes(frames.MAX_BYTES + 1))
     with pytest.raises(TraceError, match="are accepted"):
-        wire.frame_length(b"\xff\xff\xff\xff")
+        frames.frame_length(b"\xff\xff\xff\xff")
+
+
+def test_an_account_is_read_as_it_was_written() -> None:
+    """Rows, pictures and figures are equal after the way back."""
+    found = account_on(Job(spec=stub.spec_of(8), frontend=stub.StubFrontend()), stub.card())
+
+    assert wire.decode_accounts(wire.encode_answers([found])) == (found,)

@@ -7,48 +7,45 @@ The configuration is data: never remote code, never weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
 import transformers
-from transformers import AutoConfig, PreTrainedModel
+from transformers import AutoConfig
 
 from estimator.catalog.models import known_model, known_model_ids
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.pytorch.build.heads import Head, class_of, head_of, named_class
 from estimator.frontends.pytorch.build.inputs import make_inputs
-from estimator.frontends.pytorch.build.job import Batch, Built, Shapes
+from estimator.frontends.pytorch.build.job import REFUSALS, Batch, Built
 from estimator.frontends.pytorch.build.limits import check_config
 from estimator.frontends.pytorch.build.losses import loss_of
+from estimator.frontends.pytorch.build.matching import matched_without_values, scipy_not_asked_for
 from estimator.frontends.pytorch.dtypes import WEIGHTS
+from estimator.frontends.pytorch.load import on_stand_ins
 from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.pytorch.patches import no_packed_sequences
 from estimator.frontends.pytorch.versions import parse_version
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobSpec, Task
 from estimator.spec.vocabulary import Attention
 
-HEADS: dict[Task, tuple[str, ...]] = {
-    Task.CAUSAL_LM: ("AutoModelForCausalLM",),
-    Task.MASKED_LM: ("AutoModelForMaskedLM",),
-    Task.SEQ2SEQ_LM: ("AutoModelForSeq2SeqLM",),
-    Task.SEQUENCE_CLASSIFICATION: ("AutoModelForSequenceClassification",),
-    Task.REGRESSION: ("AutoModelForSequenceClassification",),
-    Task.TOKEN_CLASSIFICATION: ("AutoModelForTokenClassification",),
-    Task.QUESTION_ANSWERING: ("AutoModelForQuestionAnswering",),
-    Task.IMAGE_CLASSIFICATION: ("AutoModelForImageClassification",),
-    Task.SEMANTIC_SEGMENTATION: ("AutoModelForSemanticSegmentation",),
-    Task.SPEECH_RECOGNITION: ("AutoModelForSpeechSeq2Seq", "AutoModelForCTC"),
-    Task.ZERO_SHOT_IMAGE_CLASSIFICATION: ("AutoModelForZeroShotImageClassification",),
-    Task.VIDEO_CLASSIFICATION: ("AutoModelForVideoClassification",),
-    Task.PRE_TRAINING: ("AutoModelForPreTraining",),
-    Task.FEATURE_EXTRACTION: ("AutoModel",),
-}
-"""Task -> the auto classes that may have its head, first that knows the configuration."""
-
 SCANS = frozenset(
     {"mamba", "mamba2", "falcon_mamba", "jamba", "bamba", "zamba", "zamba2", "rwkv", "qwen3_next"}
 )
 """Model types whose recurrences run in kernels outside torch where those are installed."""
+
+PLACEHOLDERS = (
+    "audio_token_id",
+    "audio_token_index",
+    "image_token_id",
+    "image_token_index",
+    "video_token_id",
+    "video_token_index",
+)
+"""Ids of tokens that stand for what is seen or heard."""
 
 DROPPED = frozenset(
     [
@@ -77,9 +74,20 @@ def build_huggingface(spec: JobSpec, notebook: Notebook) -> Built:
     config_json, task = _configuration(spec, notebook)
     check_config(config_json)
     config = _config(spec, config_json)
-    model, task = _model(spec, config, config_json, task, notebook)
+    with scipy_not_asked_for():
+        model, head = _model(spec, config, config_json, task, notebook)
+    return built_transformer(spec, model, head, notebook)
+
+
+def built_transformer(spec: JobSpec, model: Any, head: Head, notebook: Notebook) -> Built:
+    """Return *model* with what feeds it for *head*.
+
+    Raises:
+        UnsupportedJobError: if it takes no form of input that is known.
+    """
+    on_stand_ins(model)
     config = model.config
-    _repair(config, spec)
+    _repair(model, spec)
     if config.model_type in SCANS:
         notebook.unknown(
             UnknownCode.KERNEL,
@@ -91,23 +99,34 @@ def build_huggingface(spec: JobSpec, notebook: Notebook) -> Built:
         keywords = {} if reentrant is None else {"use_reentrant": reentrant}
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=keywords)
 
-    inputs = make_inputs(spec, model, task, notebook)
-
-    def forward(module: Any, batch: Batch) -> Any:
-        return module(**batch)
-
-    def make_batch(shapes: Shapes) -> Batch:
-        return inputs.make(shapes)
-
+    inputs = make_inputs(spec, model, head, notebook, takes=lambda batch: _refusal(model, batch))
     return Built(
         model=model,
-        make_batch=make_batch,
-        forward=forward,
-        loss=loss_of(task, notebook),
+        make_batch=inputs.make,
+        forward=lambda module, batch: module(**batch),
+        loss=loss_of(head, notebook),
         targets=inputs.targets,
         checkpoint=checkpoint if model.supports_gradient_checkpointing else None,
         library="transformers",
+        is_at_most=head in (Head.BOXES, Head.MASKS),
+        changes=_changes,
     )
+
+
+@contextmanager
+def _changes() -> Iterator[None]:
+    with no_packed_sequences(), matched_without_values():
+        yield
+
+
+def _refusal(model: Any, batch: Batch) -> Exception | None:
+    """Return why *model* does not take *batch*, or None: the form of its input is tried out."""
+    try:
+        with _changes():
+            model(**batch)
+    except (*REFUSALS, UnsupportedJobError) as error:
+        return error
+    return None
 
 
 def _configuration(spec: JobSpec, notebook: Notebook) -> tuple[dict[str, Any], Task | None]:
@@ -173,77 +192,45 @@ def _model(
     config_json: Mapping[str, Any],
     task: Task | None,
     notebook: Notebook,
-) -> tuple[Any, Task]:
-    """Return the model with the head of the task, and the task."""
+) -> tuple[Any, Head]:
+    """Return the model, and what it is trained to say."""
     attention = _attention(spec, notebook)
     keywords: dict[str, Any] = {"dtype": WEIGHTS[spec.training.precision]}
     if attention is not None:
         keywords["attn_implementation"] = attention
-    if task is None:
-        architecture = _architecture(config_json)
-        if architecture is not None:
-            model = architecture._from_config(config, **keywords)
-            return model, _task_of(architecture.__name__)
-        task = Task.FEATURE_EXTRACTION
-        for guess in (Task.CAUSAL_LM, Task.SEQ2SEQ_LM, Task.IMAGE_CLASSIFICATION):
-            if _head(guess, config) is not None:
-                task = guess
-                break
-        notebook.assume(
-            AssumptionCode.MODEL_DEFAULT, "model.task", task, "absent: the usual head of this model"
-        )
-    head = _head(task, config)
-    if head is None:
+    found = named_class(config_json) if task is None else None
+    if found is None:
+        if task is None:
+            task = _guess(config, notebook)
+        found = class_of(task, config)
+    if found is None:
         raise UnsupportedJobError(
             f"model.task: '{task}' is not modelled for model type '{config.model_type}'",
             code=UnknownCode.TASK,
             path="model.task",
         )
-    return head._from_config(config, **keywords), task
+    return found._from_config(_config_of(found, config), **keywords), head_of(found, task)
 
 
-def _head(task: Task, config: Any) -> Any:
-    """Return the model class with the head of *task*, or None."""
-    for name in HEADS.get(task, ()):
-        mapping = getattr(transformers, name)._model_mapping
-        if type(config) in mapping:
-            found = mapping[type(config)]
-            return found[0] if isinstance(found, tuple) else found
-    return None
+def _guess(config: Any, notebook: Notebook) -> Task:
+    """Return the usual task of this configuration, and note it."""
+    task = Task.FEATURE_EXTRACTION
+    for guess in (Task.CAUSAL_LM, Task.SEQ2SEQ_LM, Task.IMAGE_CLASSIFICATION):
+        if class_of(guess, config) is not None:
+            task = guess
+            break
+    notebook.assume(
+        AssumptionCode.MODEL_DEFAULT, "model.task", task, "absent: the usual head of this model"
+    )
+    return task
 
 
-def _architecture(config_json: Mapping[str, Any]) -> Any:
-    """Return the class `architectures` names, if transformers has it."""
-    names = config_json.get("architectures")
-    if not isinstance(names, list) or not names or not isinstance(names[0], str):
-        return None
-    found = getattr(transformers, names[0], None)
-    is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
-    return found if is_model else None
-
-
-TASK_SUFFIXES = (
-    ("ForCausalLM", Task.CAUSAL_LM),
-    ("LMHeadModel", Task.CAUSAL_LM),
-    ("ForMaskedLM", Task.MASKED_LM),
-    ("ForSequenceClassification", Task.SEQUENCE_CLASSIFICATION),
-    ("ForTokenClassification", Task.TOKEN_CLASSIFICATION),
-    ("ForQuestionAnswering", Task.QUESTION_ANSWERING),
-    ("ForImageClassification", Task.IMAGE_CLASSIFICATION),
-    ("ForSemanticSegmentation", Task.SEMANTIC_SEGMENTATION),
-    ("ForVideoClassification", Task.VIDEO_CLASSIFICATION),
-    ("WhisperForConditionalGeneration", Task.SPEECH_RECOGNITION),
-    ("ForConditionalGeneration", Task.SEQ2SEQ_LM),
-    ("ForCTC", Task.SPEECH_RECOGNITION),
-    ("ForPreTraining", Task.PRE_TRAINING),
-)
-
-
-def _task_of(class_name: str) -> Task:
-    for suffix, task in TASK_SUFFIXES:
-        if class_name.endswith(suffix):
-            return task
-    return Task.FEATURE_EXTRACTION
+def _config_of(head: Any, config: Any) -> Any:
+    """Return the part of *config* that *head* takes (`_BaseAutoModelClass.from_config`)."""
+    part = config.sub_configs.get("text_config")
+    if part is not None and head.config_class == part:
+        return config.get_text_config()
+    return config
 
 
 def _attention(spec: JobSpec, notebook: Notebook) -> str | None:
@@ -273,13 +260,19 @@ def _attention(spec: JobSpec, notebook: Notebook) -> str | None:
             return None
 
 
-def _repair(config: Any, spec: JobSpec) -> None:
-    """Give token ids that no shape depends on, which configurations may leave out."""
+def _repair(model: Any, spec: JobSpec) -> None:
+    """Give what no shape depends on and configurations may leave out: token ids, a language."""
+    config = model.config
     text = config.get_text_config()
     for part in {id(config): config, id(text): text}.values():
         if getattr(part, "pad_token_id", None) is None:
             part.pad_token_id = 0
+        for name in PLACEHOLDERS:
+            if getattr(part, name, 0) is None:
+                setattr(part, name, 1)
         if getattr(part, "decoder_start_token_id", None) is None and config.is_encoder_decoder:
             part.decoder_start_token_id = 0
         if hasattr(part, "use_cache") and not spec.training.use_cache:
             part.use_cache = False
+    if getattr(config, "languages", None) and hasattr(model, "set_default_language"):
+        model.set_default_language(config.languages[0])

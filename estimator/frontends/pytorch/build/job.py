@@ -6,6 +6,7 @@ JobSpec -> Built
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,17 @@ from estimator.errors import EstimatorError, UnsupportedJobError
 from estimator.notes import UnknownCode
 
 Batch = dict[str, Any]
+
+REFUSALS = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a model raises that is fed something it does not take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +53,10 @@ class Built:
     """Turns on full gradient checkpointing; None: this model has no such switch."""
     library: str = "torch"
     """Whose model classes these are."""
+    is_at_most: bool = False
+    """How many boxes or masks there are depends on values: there may be far fewer."""
+    changes: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What has to be otherwise in the library while this model runs."""
 
 
 def run_forward(built: Built, batch: Batch) -> Any:
@@ -53,7 +69,7 @@ def run_forward(built: Built, batch: Batch) -> Any:
         return built.forward(built.model, batch)
     except EstimatorError:
         raise
-    except (AssertionError, IndexError, RuntimeError, TypeError, ValueError) as error:
+    except REFUSALS as error:
         raise UnsupportedJobError(
             f"input: the model's forward pass fails on it: {short(error)}",
             code=UnknownCode.INPUT,

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.pytorch.build.heads import Head
 from estimator.frontends.pytorch.build.job import Batch
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import AssumptionCode, UnknownCode
-from estimator.spec import Task
 
 EMBEDDINGS = ("pooler_output", "last_hidden_state", "image_embeds", "logits")
 
 
-def loss_of(task: Task, notebook: Notebook) -> Callable[[Any, Batch], torch.Tensor]:
+def loss_of(head: Head, notebook: Notebook) -> Callable[[Any, Batch], torch.Tensor]:
     """Return the function that takes the loss out of a model's outputs.
 
     Models compute it themselves from `labels`; a bare encoder is taken to be trained on the mean
@@ -37,11 +37,11 @@ def loss_of(task: Task, notebook: Notebook) -> Callable[[Any, Batch], torch.Tens
                     AssumptionCode.DEFAULT,
                     "model.task",
                     f"mean of {name}",
-                    f"{task} has no loss of its own",
+                    f"{head} has no loss of its own",
                 )
                 return value.float().mean()
         raise UnsupportedJobError(
-            f"model.task: '{task}' of this model has no loss to train on",
+            f"model.task: '{head}' of this model has no loss to train on",
             code=UnknownCode.TASK,
             path="model.task",
         )

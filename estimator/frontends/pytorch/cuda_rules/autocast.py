@@ -4,8 +4,11 @@
 
 Autocast keys belong to a backend and do nothing for tensors that are not on it, so the lists are
 applied here, function by function. Source: `ATen/autocast_mode.h` of torch 2.15.0, lists for CUDA.
-A leaf fp32 weight's cast is kept until the region ends (`cached_cast`). Not modelled: functions
-called inside C++ composites that no Python name reaches.
+A trained fp32 weight's cast is kept until the region ends, with gradients on or off: checkpointed
+forwards and evaluation fill the cache too (`cached_cast` in aten/src/ATen/autocast_mode.cpp asks
+for fp32, `requires_grad`, `is_leaf`, no view; newer versions for no inference mode). Not modelled:
+functions called inside C++ composites that no Python name reaches, and the lists before 2.4, whose
+headers do not ship them.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+
+from estimator.frontends.pytorch.versions import Version
 
 LOWER = frozenset(
     [
@@ -45,7 +50,11 @@ LOWER = frozenset(
         "linalg_vecdot",
         "linalg_multi_dot",
         "multi_dot",
+        "gru",
+        "lstm",
         "lstm_cell",
+        "rnn_relu",
+        "rnn_tanh",
         "gru_cell",
         "rnn_tanh_cell",
         "rnn_relu_cell",
@@ -76,7 +85,6 @@ FP32 = frozenset(
         "erfinv",
         "softplus",
         "layer_norm",
-        "rms_norm",
         "group_norm",
         "frobenius_norm",
         "nuclear_norm",
@@ -123,6 +131,13 @@ FP32 = frozenset(
 )
 """Functions that run in fp32. `cross_entropy_loss` is log-softmax and nll, both of this list."""
 
+LATER_FP32 = {"rms_norm": (2, 12)}
+"""Functions that joined `FP32` in that version.
+
+Source: `AT_FORALL_FP32` in ATen/autocast_mode.h of the wheels 2.4.1, 2.6.0, 2.9.1-2.15.0, which
+differ in nothing else.
+"""
+
 FP32_IF_NO_DTYPE = frozenset(["prod", "softmax", "log_softmax", "cumprod", "cumsum", "sum"])
 """Functions whose result is fp32 unless the call names a dtype."""
 
@@ -150,9 +165,10 @@ _OVERRIDES = ("has_torch_function", "has_torch_function_unary", "has_torch_funct
 class Autocast(TorchFunctionMode):
     """One autocast region: keeps the casts of weights until it ends."""
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype, version: Version) -> None:
         super().__init__()
         self.dtype = dtype
+        self.fp32 = FP32.union(name for name, since in LATER_FP32.items() if version >= since)
         self._casts: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __torch_function__(
@@ -161,7 +177,7 @@ class Autocast(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in LOWER:
             args, kwargs = self._map(self._lower, args, kwargs)
-        elif name in FP32:
+        elif name in self.fp32:
             args, kwargs = self._map(_raise, args, kwargs)
         elif name in FP32_IF_NO_DTYPE:
             args, kwargs = _with_fp32(args, kwargs or {})
@@ -177,11 +193,12 @@ class Autocast(TorchFunctionMode):
         if not tensor.is_floating_point() or tensor.dtype in (self.dtype, torch.float64):
             return tensor
         weight = tensor.is_leaf and tensor.requires_grad and tensor.dtype is torch.float32
-        if not weight or tensor._is_view() or not torch.is_grad_enabled():
+        if not weight or tensor._is_view():
             return tensor.to(self.dtype)
         known = self._casts.get(id(tensor))
         if known is None:
-            known = self._casts[id(tensor)] = (tensor, tensor.to(self.dtype))
+            with torch.enable_grad():
+                known = self._casts[id(tensor)] = (tensor, tensor.to(self.dtype))
         return known[1]
 
     def _widest(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -210,11 +227,13 @@ def _with_fp32(args: Any, kwargs: Any) -> tuple[Any, Any]:
     return args, {**kwargs, "dtype": torch.float32}
 
 
-def region_of(dtype: torch.dtype | None) -> Callable[[], AbstractContextManager[Any]]:
-    """Return what opens an autocast region in *dtype*, or nothing for None."""
+def region_of(
+    dtype: torch.dtype | None, version: Version
+) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what opens an autocast region of *version* in *dtype*, or nothing for None."""
     if dtype is None:
         return nullcontext
-    return lambda: Autocast(dtype)
+    return lambda: Autocast(dtype, version)
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from estimator.frontends.pytorch.cuda_rules.recurrent import with_reserve
+
 aten = torch.ops.aten
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 ORDERS = {4: (1, 3, 2, 0), 5: (1, 4, 3, 2, 0)}
@@ -57,5 +59,6 @@ def _formatted(tensor: Any, last: bool) -> Any:
 LAYOUTS: dict[Any, Callable[[Any, Any], Any]] = {
     aten.convolution.default: _convolution,
     aten.convolution_backward.default: _convolution_backward,
+    aten._cudnn_rnn.default: with_reserve,
 }
 """Operator -> its result as a card lays it out."""

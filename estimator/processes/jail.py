@@ -1,9 +1,9 @@
-"""Limits a fork puts on itself before it reads the request.
+"""Limits a process puts on itself before it reads what others wrote.
 
-    Limits -> this process, limited
+    seconds, bytes -> this process, limited
 
 Time, memory, no new files, no new sockets, no new programs, death with the parent.
-All ctypes of this package is here. Never raises for a kernel that refuses: it says so.
+The only ctypes on the kernel. Never raises for a kernel that refuses: it says so.
 
 Not prevented: emptying an existing file the process may write, reading files it may read.
 """
@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from estimator.units import GIB
-from estimator.workers.limits import Limits
 
 RESERVED_BYTES = 4 * GIB
-"""Address space a fork may reserve beyond its private memory: thread stacks, malloc arenas and
+"""Address space a process may reserve beyond its private memory: thread stacks, malloc arenas and
 read-only maps. A ResNet-50 trace adds 579 MiB of address space, of which 68 MiB can be written."""
 
 # linux/prctl.h
@@ -109,23 +108,28 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def confine(limits: Limits) -> bool:
-    """Limit this process to *limits* and return whether the kernel denies it new sockets."""
-    _limit_time(limits.wall_seconds)
+def confine(*, memory_bytes: int, wall_seconds: float | None = None) -> bool:
+    """Limit this process and return whether the kernel denies it new sockets.
+
+    *memory_bytes* is private memory from here on; without *wall_seconds* it lives for ever.
+    """
+    if wall_seconds is not None:
+        _limit_time(wall_seconds)
     _prefer_as_victim()
-    _limit_memory(limits.memory_bytes)
+    _limit_memory(memory_bytes)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, 0)
     return _deny_system_calls()
 
 
-def is_confinable(limits: Limits) -> bool:
+def is_confinable(*, memory_bytes: int, wall_seconds: float) -> bool:
     """Return whether a fork of this process, confined, is refused a socket."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            status = 0 if confine(limits) and not _can_open_socket() else 1
+            confined = confine(memory_bytes=memory_bytes, wall_seconds=wall_seconds)
+            status = 0 if confined and not _can_open_socket() else 1
         finally:
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

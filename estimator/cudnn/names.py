@@ -1,0 +1,86 @@
+"""Numbers of cuDNN's backend interface, by the header's names.
+
+Source: `cudnn_graph.h` of cuDNN 9.26.0, prefixes `CUDNN_`, `CUDNN_BACKEND_` and `CUDNN_ATTR_` left
+out. They are the interface of all of cuDNN 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# cudnnBackendDescriptorType_t
+CONVOLUTION_DESCRIPTOR = 1
+ENGINE_DESCRIPTOR = 2
+ENGINECFG_DESCRIPTOR = 3
+ENGINEHEUR_DESCRIPTOR = 4
+EXECUTION_PLAN_DESCRIPTOR = 5
+OPERATIONGRAPH_DESCRIPTOR = 15
+TENSOR_DESCRIPTOR = 17
+DEVICEPROP_DESCRIPTOR = 38
+
+# cudnnBackendAttributeType_t
+TYPE_DATA_TYPE = 1
+TYPE_INT64 = 3
+TYPE_FLOAT = 4
+TYPE_CONVOLUTION_MODE = 7
+TYPE_HEUR_MODE = 8
+TYPE_NUMERICAL_NOTE = 11
+TYPE_BACKEND_DESCRIPTOR = 15
+TYPE_CHAR = 24
+
+# cudnnDataType_t, cudnnConvolutionMode_t, cudnnBackendHeurMode_t
+DATA_FLOAT = 0
+DATA_DOUBLE = 1
+DATA_HALF = 2
+DATA_BFLOAT16 = 9
+CROSS_CORRELATION = 1
+HEUR_MODE_INSTANT = 0
+HEUR_MODE_FALLBACK = 2
+
+# cudnnBackendAttributeName_t
+CONVOLUTION_COMP_TYPE = 100
+CONVOLUTION_CONV_MODE = 101
+CONVOLUTION_DILATIONS = 102
+CONVOLUTION_FILTER_STRIDES = 103
+CONVOLUTION_POST_PADDINGS = 104
+CONVOLUTION_PRE_PADDINGS = 105
+CONVOLUTION_SPATIAL_DIMS = 106
+ENGINEHEUR_MODE = 200
+ENGINEHEUR_OPERATION_GRAPH = 201
+ENGINEHEUR_RESULTS = 202
+ENGINEHEUR_DEVICEPROP = 204
+ENGINECFG_ENGINE = 300
+EXECUTION_PLAN_ENGINE_CONFIG = 401
+EXECUTION_PLAN_WORKSPACE_SIZE = 402
+EXECUTION_PLAN_DEVICEPROP = 407
+OPERATIONGRAPH_OPS = 801
+TENSOR_BYTE_ALIGNMENT = 900
+TENSOR_DATA_TYPE = 901
+TENSOR_DIMENSIONS = 902
+TENSOR_STRIDES = 903
+TENSOR_UNIQUE_ID = 906
+ENGINE_GLOBAL_INDEX = 1301
+ENGINE_NUMERICAL_NOTE = 1303
+DEVICEPROP_JSON_REPRESENTATION = 2702
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """The numbers of one direction; x, w and y are its tensors or their gradients."""
+
+    descriptor: int
+    alpha: int
+    beta: int
+    convolution: int
+    w: int
+    x: int
+    y: int
+
+
+# CUDNN_BACKEND_OPERATION_CONVOLUTION_{FORWARD,BACKWARD_DATA,BACKWARD_FILTER}_DESCRIPTOR and
+# CUDNN_ATTR_OPERATION_CONVOLUTION_{FORWARD,BWD_DATA,BWD_FILTER}_…
+FORWARD = Operation(descriptor=10, alpha=700, beta=701, convolution=702, w=703, x=704, y=705)
+BACKWARD_DATA = Operation(descriptor=12, alpha=706, beta=707, convolution=708, w=709, x=710, y=711)
+BACKWARD_FILTER = Operation(
+    descriptor=11, alpha=712, beta=713, convolution=714, w=715, x=716, y=717
+)

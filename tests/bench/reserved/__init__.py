@@ -1,0 +1,4 @@
+"""Where the reserved memory of three known jobs comes from: docs/reserved.md.
+
+jobs -> accounts -> docs/reserved.md
+"""
