@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from estimator.catalog.stacks import cudnn_version, stack_of
 from estimator.cudnn import Answer, PlanSource, Question, card_of
 from estimator.device import Device
-from estimator.kernels.asked_note import asked_note
+from estimator.kernels.asked_note import asked_note, older_note
 from estimator.kernels.choosing import Choice, Switches, choice_of
 from estimator.kernels.convolution import ConvolutionScratch, bounded_note
 from estimator.kernels.dispatch import OPERATORS, convolution_of, is_native, questions_of
-from estimator.kernels.layout_bound import bounded_choice
+from estimator.kernels.layout_bound import bounded_choice, older_choice
 from estimator.trace import Trace
 
 V8_SINCE = (2, 0)
@@ -33,13 +33,11 @@ def workspaces_of(
     """
     questions = questions_in(trace)
     card = card_of(device)
-    if not questions or plans is None:
-        return ConvolutionScratch()
     stack = stack_of(trace.framework_version)
     if stack is not None and stack.torch < V8_SINCE:
-        return ConvolutionScratch(
-            assumption=bounded_note("torch before 2.0 uses its older interface")
-        )
+        return ConvolutionScratch(older_choice, older_note(trace.framework_version))
+    if not questions or plans is None:
+        return ConvolutionScratch()
     if card is None:
         return ConvolutionScratch(assumption=bounded_note("its architecture is not in the catalog"))
     wanted = cudnn_version(trace.framework_version, named)

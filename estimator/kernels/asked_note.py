@@ -37,6 +37,17 @@ def asked_note(
     )
 
 
+def older_note(torch: str) -> Assumption:
+    """Return what is said of a job whose PyTorch uses cuDNN's older interface."""
+    return Assumption(
+        code=AssumptionCode.KERNEL_WORKSPACE,
+        path="runtime.cudnn",
+        value="no workspace, perhaps",
+        reason=f"cuDNN was not asked (torch {torch} uses its older interface): each convolution "
+        "is charged nothing, and at the high end the largest of what such algorithms may hold",
+    )
+
+
 def _shares(counts: Counter[int], asked: int) -> str:
     """Return how many shapes each version answered for; of one that answered for all, that."""
     first, *others = sorted(counts)

@@ -19,6 +19,10 @@ that were not there, /docs/limits.md; MiB, 224², fp32):
     ResNet-50, VGG-16 T4, V100 25 25 = 9 weight + 16 Winograd, a 512->512 3x3
     ConvNeXt-T b32    T4 55       55.1 = 36.75 + 18.4, channels-last input and output copied
 
+Kernels that transform 3x3 filters and keep the transformed input and output in memory (Winograd,
+not fused: tiles of 6x6 for 4x4 outputs) hold 36/16 of input and output and 36/9 of the weight;
+that is the high end for dense 3x3 filters of stride 1.
+
 So it is a bound of the right size for one layer of each model, not a prediction for every layer:
 many layers take plans that need nothing. Hence choices down to 0, and 0 as the low end.
 A check on a real card: VGG-16 at batch 684 died under a cap of 9,389 MiB and ran under 10,352
@@ -42,6 +46,8 @@ VECTOR_BYTES = 16
 """Channels of a group are padded to this for tensor cores: 4 of fp32, 8 of 16 bits."""
 WINOGRAD = (16, 9)
 """A 3x3 filter becomes 4x4 in the transformed domain."""
+TILES = (36, 16, 9)
+"""Elements of a 6x6 tile, of the 4x4 outputs it makes, of the filter it is made with."""
 
 
 def bounded_choice(question: Question, switches: Switches, device: Device) -> Choice:
@@ -55,14 +61,37 @@ def bounded_choice(question: Question, switches: Switches, device: Device) -> Ch
     else:
         copies = [prod(shape) * item if question.channels_last else 0 for shape in tensors]
         filters = _winograd_filters(question, item)
-    most = sum(copies) + filters
+    likely = most = sum(copies) + filters
+    if not _has_tensor_cores(question, switches, device):
+        most = max(likely, transformed_bytes(question))
     return Choice(
-        preferred=most,
+        preferred=likely,
         alternatives=(max(copies), filters, 0),
         least=0,
         most=most,
         largest=most,
     )
+
+
+def older_choice(question: Question, switches: Switches, device: Device) -> Choice:
+    """Return what PyTorch before 2.0 is taken to do: algorithms that need next to nothing.
+
+    Its older interface to cuDNN was not asked. Of nothing, layout copies and Winograd's tiles,
+    nothing fits one in three of the schedtune readings best (torch 1.8, five cards), and the
+    others too; the high end is the largest of the three.
+    """
+    most = max(bounded_choice(question, switches, device).most, transformed_bytes(question))
+    return Choice(preferred=0, alternatives=(), least=0, most=most, largest=most)
+
+
+def transformed_bytes(question: Question) -> int:
+    """Return the bytes of input, output and filter in Winograd's domain; 0 where it is not used."""
+    item = ELEMENT_BYTES.get(question.dtype, 1)
+    if not _is_dense_3x3(question):
+        return 0
+    tile, outputs, taps = TILES
+    activations = prod(question.input) + prod(question.output)
+    return (activations * tile // outputs + prod(question.weight) * tile // taps) * item
 
 
 def _has_tensor_cores(question: Question, switches: Switches, device: Device) -> bool:
@@ -90,8 +119,13 @@ def _padded_copy(shape: tuple[int, ...], groups: int, item: int, channels_last: 
 
 def _winograd_filters(question: Question, item: int) -> int:
     """Return the bytes of a filter and its Winograd form; 0 where Winograd does not apply."""
-    is_dense = question.input[1] == question.weight[1] and set(question.stride) == {1}
-    if not is_dense or question.weight[2:] != (3, 3):
+    if not _is_dense_3x3(question):
         return 0
     larger, smaller = WINOGRAD
     return prod(question.weight) * item * (larger + smaller) // smaller
+
+
+def _is_dense_3x3(question: Question) -> bool:
+    """Return whether Winograd applies: no groups, stride 1, a 3x3 filter."""
+    is_dense = question.input[1] == question.weight[1] and set(question.stride) == {1}
+    return is_dense and question.weight[2:] == (3, 3)

@@ -185,11 +185,15 @@ def test_without_an_answer_the_mechanism_bounds_the_call_and_says_why() -> None:
 
 
 def test_torch_before_2_0_is_not_asked_about() -> None:
-    """Its interface to cuDNN knows algorithms, not plans."""
+    """Its interface to cuDNN knows algorithms: nothing is expected, Winograd's tiles at most."""
     library = Library(5)
     found = scratch(trace_of(convolution(), version="1.10.2+cu113"), library)
 
     assert library.asked == []
+    (block,) = found.blocks
+    tensors, weight = 2 * 8 * 64 * 56 * 56, 64 * 64 * 9
+    assert (block.least, block.nbytes) == (0, 0)
+    assert block.most == (tensors * 36 // 16 + weight * 36 // 9) * 4
     assert found.assumption is not None
     assert "older interface" in found.assumption.reason
 
