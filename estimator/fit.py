@@ -21,6 +21,7 @@ from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.errors import EstimatorError
 from estimator.frontends import Frontend, load
+from estimator.frontends.recorded import another_job
 from estimator.need import enough_of, lower_for
 from estimator.pipeline import method_of, overheads_for
 from estimator.result import Fit, Knob
@@ -39,8 +40,10 @@ def fit(
     Convolutions are asked of *plans* where there is one.
 
     Raises:
-        EstimatorError: if the job itself cannot be estimated.
+        EstimatorError: if the job itself cannot be estimated, or is a recorded one.
     """
+    if spec.model.source is ModelSource.TRACE:
+        raise another_job()
     search = Search(spec=spec, frontend=load(spec.framework), plans=plans)
     return tuple(search.on(device) for device in devices)
 
@@ -149,7 +152,7 @@ def _room(spec: JobSpec, device: Device, trace: Trace) -> int:
     beside = overheads.total.high + spec.runtime.extra_bytes + loaders
     room = (device.budget_bytes or 0) - beside
     # The inverse of the margin of `enough`, rounded down: bounded(room) is within the budget.
-    margin = bounded(1_000_000, method_of(spec), Bound.ENOUGH)
+    margin = bounded(1_000_000, method_of(spec, trace), Bound.ENOUGH)
     return room * 1_000_000 // margin
 
 

@@ -25,21 +25,26 @@ from estimator.overheads import Overheads, overheads_of
 from estimator.replay import Replay, replay
 from estimator.result import Estimate, Method
 from estimator.spec import JobSpec
-from estimator.trace import AT_MOST, Role, Trace
+from estimator.trace import AT_MOST, OTHER_CARD, Role, Trace
 from estimator.traits import Traits, traits_of
 
 
 def estimate(
-    spec: JobSpec, devices: Sequence[Device], plans: PlanSource | None = None
+    spec: JobSpec,
+    devices: Sequence[Device],
+    plans: PlanSource | None = None,
+    *,
+    frontend: Frontend | None = None,
 ) -> tuple[Estimate, ...]:
     """Return one estimate of *spec* for each of *devices*, in order.
 
-    Convolutions are asked of *plans* where there is one.
+    Convolutions are asked of *plans* where there is one. *frontend* traces it, by default that
+    of its framework.
 
     Raises:
         EstimatorError: of the kind that says why there is none.
     """
-    job = Job(spec=spec, frontend=load(spec.framework), plans=plans)
+    job = Job(spec=spec, frontend=frontend or load(spec.framework), plans=plans)
     return tuple(job.on(device) for device in devices)
 
 
@@ -64,7 +69,7 @@ class Job:
         least = self.least(need, device)
         overheads = overheads_for(self.spec, device, trace)
         run = run_on(lowered, need, device, self.spec, overheads)
-        method = method_of(self.spec)
+        method = method_of(self.spec, trace)
         return answer(
             spec=self.spec,
             device=device,
@@ -170,13 +175,14 @@ def allowed_bytes(lowered: Lowered, device: Device, spec: JobSpec) -> int | None
     return min(limits, default=None)
 
 
-def method_of(spec: JobSpec) -> Method:
+def method_of(spec: JobSpec, trace: Trace) -> Method:
     """Return how figures of *spec* are found: a compiled step is traced as an eager one.
 
-    `torch.compile` fuses and reuses buffers in ways the trace does not show, so its interval
-    is that of a formula.
+    `torch.compile` fuses and reuses buffers in ways the trace does not show, and a trace recorded
+    for another kind of card has other kernels: their interval is that of a formula.
     """
-    return Method.FORMULA if spec.training.compile.enabled else Method.TRACE
+    is_unlike = spec.training.compile.enabled or OTHER_CARD in trace.facts
+    return Method.FORMULA if is_unlike else Method.TRACE
 
 
 def ends_of(need: Need, run: Replay, method: Method, *, least: int) -> Ends:

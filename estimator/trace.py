@@ -28,6 +28,8 @@ MAX_STREAM = 255
 
 AT_MOST = "atMost"
 """A fact of a trace whose sizes are the most the model may take: a usual run needs less."""
+OTHER_CARD = "otherCard"
+"""A fact of a trace recorded for cards that choose other kernels: its interval is a formula's."""
 
 
 class Role(IntEnum):

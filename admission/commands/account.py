@@ -25,10 +25,10 @@ from admission.commands.estimate import (
     PLAIN_WIDTH,
     STDIN,
     in_file,
-    job_document,
     opened,
     print_json,
 )
+from admission.commands.job_file import read_job
 from admission.plaintext import plain
 from estimator.catalog import generic_device, resolve_device
 from estimator.device import Device
@@ -37,7 +37,6 @@ from estimator.errors import EstimatorError
 from estimator.report.markdown import markdown
 from estimator.report.records import JobAccount
 from estimator.report.sections import Section, sections_of, title_of
-from estimator.spec import parse_spec
 from estimator.workers.pool import Workers
 
 TOP = 10
@@ -56,7 +55,11 @@ class Output(StrEnum):
 
 def command(
     spec: Annotated[
-        str, typer.Argument(metavar="SPEC", help="A JobSpec (YAML or JSON), - for standard input.")
+        str,
+        typer.Argument(
+            metavar="SPEC",
+            help="A JobSpec (YAML or JSON) or a Trace file, - for standard input.",
+        ),
     ],
     gpu: Annotated[
         str | None, typer.Option(metavar="NAME", help="The card: a100-sxm4-40gb, t4, …")
@@ -73,9 +76,9 @@ def command(
     # A worker that fails becomes an error of its own here; the log is for `serve`.
     logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
     with opened(spec) as file:
-        text = file.read(MAX_BYTES + 1).decode(errors="replace")
+        content = file.read(MAX_BYTES + 1)
     try:
-        found = asyncio.run(_account(text, device))
+        found = asyncio.run(_account(content, device))
     except EstimatorError as error:
         raise in_file(error, "stdin" if spec == STDIN else plain(spec)) from error
     match output:
@@ -87,8 +90,8 @@ def command(
             _print_text(found, top=top)
 
 
-async def _account(text: str, device: Device) -> JobAccount:
-    job = parse_spec(job_document(text))
+async def _account(content: bytes, device: Device) -> JobAccount:
+    job = read_job(content)
     workers = Workers()
     try:
         (found,) = await workers.account(job, [device])

@@ -1,6 +1,6 @@
-"""`vramgate estimate`: what a job needs, from a JobSpec, without a cluster or a GPU.
+"""`vramgate estimate`: what a job needs, from a JobSpec or a Trace file, without a cluster.
 
-    one spec -> Estimates -> text or JSON; lines of cases -> lines of answers, in order
+    one job -> Estimates -> text or JSON; lines of cases -> lines of answers, in order
 
 Exit: 0 done, 1 a line of the answers is an error, 2 the spec or the arguments, 3 our fault.
 Estimates in worker processes: this process imports no framework.
@@ -24,15 +24,14 @@ from rich.console import Console
 from admission.commands.estimate_cases import answer_cases
 from admission.commands.estimate_progress import reporter
 from admission.commands.estimate_table import estimate_text
+from admission.commands.job_file import read_job
 from admission.errors import ManifestError
-from admission.manifests import is_manifest
 from admission.plaintext import plain
 from estimator.catalog import generic_device, resolve_device
 from estimator.device import Device
-from estimator.documents import MAX_BYTES, read_document, read_documents
+from estimator.documents import MAX_BYTES
 from estimator.errors import EstimatorError, Problem, SpecError, UnsupportedJobError
 from estimator.result import Estimate
-from estimator.spec import parse_spec
 from estimator.workers.pool import Workers
 
 STDIN = "-"
@@ -49,7 +48,11 @@ class Output(StrEnum):
 
 def command(
     spec: Annotated[
-        str, typer.Argument(metavar="SPEC", help="A JobSpec (YAML or JSON), - for standard input.")
+        str,
+        typer.Argument(
+            metavar="SPEC",
+            help="A JobSpec (YAML or JSON) or a Trace file, - for standard input.",
+        ),
     ],
     gpu: Annotated[
         list[str] | None,
@@ -70,9 +73,9 @@ def command(
         with opened(spec) as lines:
             raise typer.Exit(asyncio.run(_estimate_cases(lines, devices[0])))
     with opened(spec) as file:
-        text = file.read(MAX_BYTES + 1).decode(errors="replace")
+        content = file.read(MAX_BYTES + 1)
     try:
-        estimates = asyncio.run(_estimate_one(text, devices))
+        estimates = asyncio.run(_estimate_one(content, devices))
     except EstimatorError as error:
         raise in_file(error, "stdin" if spec == STDIN else plain(spec)) from error
     print_estimates(estimates, output)
@@ -87,8 +90,8 @@ def print_estimates(estimates: Sequence[Estimate], output: Output) -> None:
         _print_text(estimates)
 
 
-async def _estimate_one(text: str, devices: Sequence[Device]) -> tuple[Estimate, ...]:
-    job = parse_spec(job_document(text))
+async def _estimate_one(content: bytes, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    job = read_job(content)
     workers = Workers()
     try:
         return await workers.estimate(job, devices)
@@ -96,24 +99,14 @@ async def _estimate_one(text: str, devices: Sequence[Device]) -> tuple[Estimate,
         await workers.close()
 
 
-def job_document(text: str) -> object:
-    """Return the one document of *text*.
-
-    Raises:
-        SpecError: if it cannot be read, or is a manifest and no JobSpec.
-    """
-    documents = list(read_documents(text, aliases=True))
-    if any(is_manifest(document) for document in documents):
-        message = "this is a Kubernetes manifest: use `vramgate explain`"
-        raise SpecError([Problem(path="", message=message)])
-    return read_document(text)
-
-
 def in_file(error: EstimatorError, name: str) -> EstimatorError:
     """Return *error* with the name of the file in each line."""
     match error:
         case SpecError():
-            problems = [Problem(path=name, message=str(problem)) for problem in error.problems]
+            problems = [
+                Problem(path=name, message=plain(str(problem), limit=500))
+                for problem in error.problems
+            ]
             return SpecError(problems, hint=error.hint)
         case UnsupportedJobError():
             message = f"{name}: {error.message}"

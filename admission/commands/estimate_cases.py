@@ -14,16 +14,17 @@ from typing import Any
 
 import orjson
 
+from admission.commands.job_file import followed
 from admission.plaintext import plain
 from estimator.catalog import resolve_device
 from estimator.device import Device
 from estimator.errors import EstimatorError, Problem, SpecError
 from estimator.spec import parse_spec
-from estimator.workers.api import Estimator
+from estimator.workers.api import Replayer
 
 
 async def answer_cases(
-    lines: Iterable[bytes], estimator: Estimator, *, device: Device, window: int
+    lines: Iterable[bytes], estimator: Replayer, *, device: Device, window: int
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the answer to each of *lines* in order, at most *window* of them under way.
 
@@ -54,7 +55,7 @@ async def answer_cases(
 
 
 async def answer_case(
-    line: bytes, estimator: Estimator, *, number: int, device: Device
+    line: bytes, estimator: Replayer, *, number: int, device: Device
 ) -> dict[str, Any]:
     """Return `{"id", "estimate"}` or `{"id", "error"}` for one line; *device* if it names none."""
     name: object = None
@@ -62,7 +63,7 @@ async def answer_case(
         fields = _fields(line, number)
         name = _readable_id(fields)
         case = _case(fields, number)
-        job = parse_spec(case["spec"])
+        job = await asyncio.to_thread(followed, parse_spec(case["spec"]))
         card = resolve_device(case["gpu"]) if "gpu" in case else device
         (estimate,) = await estimator.estimate(job, [card])
     except EstimatorError as error:

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from admission.config import Settings
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
+from estimator.tracefile.document import TraceDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -26,6 +27,7 @@ class Document(StrEnum):
     ESTIMATE = "estimate"
     FIT = "fit"
     SETTINGS = "settings"
+    TRACE = "trace"
 
 
 _Mode = Literal["validation", "serialization"]
@@ -34,6 +36,7 @@ _MODELS: dict[Document, tuple[type[BaseModel], _Mode]] = {
     Document.ESTIMATE: (Estimate, "serialization"),
     Document.FIT: (Fit, "serialization"),
     Document.SETTINGS: (Settings, "validation"),
+    Document.TRACE: (TraceDocument, "validation"),
 }
 
 

@@ -1,6 +1,6 @@
 """`vramgate trace`: what a job of your own module needs, without a cluster or a GPU.
 
-    package.module:name, options -> child process -> Estimates -> text or JSON
+    package.module:name, options -> child process -> Estimates -> text or JSON, and a Trace file
 
 The module is imported in a child process of this command, never in this one, and never by the
 webhook. Exit: 0 done, 2 the module or the arguments, 3 our fault.
@@ -8,10 +8,8 @@ webhook. Exit: 0 done, 2 the module or the arguments, 3 our fault.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from dataclasses import dataclass
+import asyncio
+import logging
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,30 +20,15 @@ from admission.commands.estimate import Output, print_estimates
 from admission.errors import ManifestError
 from admission.plaintext import plain
 from estimator.catalog import generic_device, resolve_device
-from estimator.device import Device
 from estimator.documents import read_document
-from estimator.errors import EstimatorError, TraceError
-from estimator.result import Estimate
-from estimator.spec import JobSpec, Precision, parse_spec
-from estimator.workers.wire import (
-    Ask,
-    Operation,
-    decode_estimates,
-    encode_ask,
-    error_document,
-)
+from estimator.errors import EstimatorError
+from estimator.spec import Precision, parse_spec
+from estimator.traits import traits_of
+from estimator.workers.user_child import Target, trace_module
+from estimator.workers.wire import error_document
 
-CHILD = "estimator.workers.user"
+COLOURS = 3
 SIZES = "C,H,W"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """What a person named, as `package.module:name` each."""
-
-    module: str
-    inputs: str | None
-    loss: str | None
 
 
 def command(
@@ -62,7 +45,8 @@ def command(
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Samples a step. Default: 1.")] = None,
     image_size: Annotated[
-        str | None, typer.Option(metavar=SIZES, help="Feed the model images: 3,224,224.")
+        str | None,
+        typer.Option(metavar=SIZES, help="Feed the model images: 3,224,224, or 224 for those."),
     ] = None,
     sequence_length: Annotated[
         int | None, typer.Option(help="Feed the model this many tokens a sample.")
@@ -89,6 +73,14 @@ def command(
         str | None,
         typer.Option(metavar="FILE", help="A JobSpec for everything else; its model is left out."),
     ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a Trace file, FILE.trace.gz: `vramgate estimate` reads it without "
+            "your code or PyTorch.",
+        ),
+    ] = None,
     output: Annotated[
         Output, typer.Option("--output", "-o", help="How to write the answer.")
     ] = Output.TEXT,
@@ -98,10 +90,15 @@ def command(
     TARGET is imported and run: only name code you trust.
     """
     devices = tuple(resolve_device(name) for name in gpu or ()) or (generic_device(),)
+    if write is not None and len({traits_of(device) for device in devices}) > 1:
+        message = "a Trace file is of one kind of card, these run attention in different ways"
+        raise typer.BadParameter(message, param_hint="--gpu")
+    # A cuDNN that fails is told by the estimate; the log is for `serve`.
+    logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
     document = _base(spec)
     given: dict[str, Any] = {
         "batchSize": batch_size,
-        "imageSize": _numbers("--image-size", image_size),
+        "imageSize": image_size_of(image_size),
         "sequenceLength": sequence_length,
         "shape": _numbers("--shape", shape),
     }
@@ -114,53 +111,34 @@ def command(
         training["optimizer"] = {"name": optimizer}
     document["model"] = {**document.get("model", {}), "source": "file", "name": target}
     job = parse_spec(document)
+    named = Target(target=target, inputs=inputs, loss=loss)
     try:
-        estimates = trace(Target(module=target, inputs=inputs, loss=loss), job, devices)
+        traced = asyncio.run(trace_module(named, job, devices, record=write is not None))
     except EstimatorError as error:
         if output is not Output.JSONL:
             raise
         print(orjson.dumps({"id": target, "error": error_document(error)}).decode())
         raise typer.Exit(1) from error
+    if write is not None and traced.content is not None:
+        _write(write, traced.content)
     if output is Output.JSONL:
-        for estimate in estimates:
+        for estimate in traced.estimates:
             print(orjson.dumps({"id": target, "estimate": estimate.document()}).decode())
     else:
-        print_estimates(estimates, output)
+        print_estimates(traced.estimates, output)
 
 
-def trace(target: Target, job: JobSpec, devices: tuple[Device, ...]) -> tuple[Estimate, ...]:
-    """Return the estimates of *target* on *devices*, made in a child process.
+def _write(path: Path, content: bytes) -> None:
+    """Write a Trace file.
 
     Raises:
-        EstimatorError: of the kind that says why there is none.
+        ManifestError: if it cannot be written.
     """
-    ask = Ask(operation=Operation.ESTIMATE, spec=job, devices=devices)
-    request = orjson.dumps(
-        {
-            "ask": orjson.loads(encode_ask(ask)),
-            "module": {"target": target.module, "inputs": target.inputs, "loss": target.loss},
-        }
-    )
-    reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as answer:
-        try:
-            child = subprocess.Popen(
-                [sys.executable, "-m", CHILD, "--answer", str(writing)],
-                stdin=subprocess.PIPE,
-                pass_fds=(writing,),
-            )
-        finally:
-            os.close(writing)
-        with child:
-            assert child.stdin is not None
-            child.stdin.write(request)
-            child.stdin.close()
-            payload = answer.read()
-    if not payload:
-        raise TraceError(
-            f"the process that traces '{plain(target.module)}' ended with {child.returncode}"
-        )
-    return decode_estimates(payload)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        message = error.strerror or "cannot be written"
+        raise ManifestError(f"{plain(str(path))}: {message}") from error
 
 
 def _base(path: str | None) -> dict[str, Any]:
@@ -193,3 +171,15 @@ def _numbers(option: str, text: str | None) -> list[int] | None:
         return [int(part) for part in text.replace("x", ",").split(",")]
     except ValueError as error:
         raise typer.BadParameter("whole numbers, separated by commas", param_hint=option) from error
+
+
+def image_size_of(text: str | None) -> list[int] | None:
+    """Return channels, height and width; one number is a square, one or two have three channels.
+
+    Raises:
+        BadParameter: if *text* is something else.
+    """
+    sizes = _numbers("--image-size", text)
+    if sizes is None or len(sizes) > 2:
+        return sizes
+    return [COLOURS, sizes[0], sizes[-1]]

@@ -13,7 +13,7 @@ from estimator.allocators.watched import WatchedAllocator, watched_allocator
 from estimator.answer import VERSION, assumption_notes, device_facts, unknown_notes
 from estimator.cudnn import PlanSource
 from estimator.device import Device
-from estimator.frontends import load
+from estimator.frontends import Frontend, load
 from estimator.need import Lowered, lower_for
 from estimator.overheads import Overheads
 from estimator.pipeline import Job, allowed_bytes, capacity_bytes, overheads_for
@@ -24,16 +24,21 @@ from estimator.spec import JobSpec
 
 
 def job_accounts(
-    spec: JobSpec, devices: Sequence[Device], plans: PlanSource | None = None
+    spec: JobSpec,
+    devices: Sequence[Device],
+    plans: PlanSource | None = None,
+    *,
+    frontend: Frontend | None = None,
 ) -> tuple[JobAccount, ...]:
     """Return the account of *spec* on each of *devices*, in order.
 
-    Convolutions are asked of *plans* where there is one.
+    Convolutions are asked of *plans* where there is one. *frontend* traces it, by default that
+    of its framework.
 
     Raises:
         EstimatorError: of the kind that says why there is none.
     """
-    job = Job(spec=spec, frontend=load(spec.framework), plans=plans)
+    job = Job(spec=spec, frontend=frontend or load(spec.framework), plans=plans)
     return tuple(account_on(job, device) for device in devices)
 
 

@@ -8,24 +8,29 @@ Imported by the template, so that a fork imports nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from estimator.cudnn import Edition, PlanSource
 from estimator.cudnn.layered import Layers
 from estimator.cudnn.shipped import shipped_editions
+from estimator.errors import Problem, SpecError
 from estimator.fit import fit
-from estimator.frontends import load
+from estimator.frontends import Frontend, load
+from estimator.frontends.recorded import Recorded
 from estimator.pipeline import estimate
 from estimator.report.job import job_accounts
-from estimator.workers.wire import Operation, decode_ask, encode_answers
+from estimator.tracefile import read_recording
+from estimator.workers.wire import NO_FRAMEWORK, Ask, Operation, decode_ask, encode_answers
 
 
 def prepare(framework: str) -> Callable[[bytes, Edition | None], bytes]:
-    """Import *framework* and return what a fork answers with.
+    """Import *framework*, unless it is none, and return what a fork answers with.
 
     Raises:
         UnsupportedJobError: if it has no frontend or is not installed.
     """
-    load(framework)
+    if framework != NO_FRAMEWORK:
+        load(framework)
     return answer
 
 
@@ -36,14 +41,26 @@ def answer(payload: bytes, live: Edition | None) -> bytes:
         EstimatorError: of the kind that says why there is none.
     """
     ask = decode_ask(payload)
+    if ask.content is None:
+        return _answer(ask, None, live)
+    recording = replace(read_recording(ask.content), spec=ask.spec)
+    try:
+        return _answer(ask, Recorded(recording=recording), live)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        # Kernels of a file are people's input: what a rule stumbles over was not written by us.
+        message = f"no library is called like this ({type(error).__name__})"
+        raise SpecError([Problem(path="trace.kernels", message=message)]) from error
+
+
+def _answer(ask: Ask, frontend: Frontend | None, live: Edition | None) -> bytes:
     plans = plans_of(live)
     match ask.operation:
         case Operation.ESTIMATE:
-            return encode_answers(estimate(ask.spec, ask.devices, plans))
+            return encode_answers(estimate(ask.spec, ask.devices, plans, frontend=frontend))
         case Operation.FIT:
             return encode_answers(fit(ask.spec, ask.devices, plans))
         case Operation.ACCOUNT:
-            return encode_answers(job_accounts(ask.spec, ask.devices, plans))
+            return encode_answers(job_accounts(ask.spec, ask.devices, plans, frontend=frontend))
 
 
 def plans_of(live: Edition | None) -> PlanSource:

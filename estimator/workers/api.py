@@ -11,6 +11,7 @@ from typing import Protocol
 from estimator.device import Device
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
+from estimator.tracefile import Recording
 
 
 class Estimator(Protocol):
@@ -26,4 +27,14 @@ class Estimator(Protocol):
 
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order (see `Fit`)."""
+        ...
+
+
+class Replayer(Protocol):
+    """An `Estimator` of recorded jobs too."""
+
+    async def estimate(
+        self, spec: JobSpec | Recording, devices: Sequence[Device]
+    ) -> tuple[Estimate, ...]:
+        """Return one estimate a device, in order (see `Estimator`)."""
         ...

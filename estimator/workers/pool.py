@@ -24,6 +24,7 @@ from estimator.processes.frames import HEADER_BYTES, frame, frame_length
 from estimator.report.records import JobAccount
 from estimator.result import Estimate, Fit
 from estimator.spec import Framework, JobSpec
+from estimator.tracefile import Recording
 from estimator.workers import wire
 from estimator.workers.libraries import Libraries
 from estimator.workers.limits import Limits
@@ -61,6 +62,7 @@ class Workers:
             framework: Supervisor(framework.value, prepare=prepare, limits=self._limits)
             for framework in Framework
         }
+        self._replaying = Supervisor(wire.NO_FRAMEWORK, prepare=prepare, limits=self._limits)
         folders = library_folders(sys.path, os.environ) if cudnn is None else cudnn
         self._libraries = Libraries(folders, limits=self._limits)
         self._tasks: set[asyncio.Task[bytes]] = set()
@@ -85,8 +87,10 @@ class Workers:
         process = await self._supervisors[framework].ready()
         return process.ready.result()
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
-        """Return one estimate a device, in order.
+    async def estimate(
+        self, spec: JobSpec | Recording, devices: Sequence[Device]
+    ) -> tuple[Estimate, ...]:
+        """Return one estimate a device, in order; of a recording without any framework.
 
         Raises:
             EstimatorError: of the kind that says why there is none.
@@ -101,7 +105,9 @@ class Workers:
         """
         return wire.decode_fits(await self._ask(wire.Operation.FIT, spec, devices))
 
-    async def account(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[JobAccount, ...]:
+    async def account(
+        self, spec: JobSpec | Recording, devices: Sequence[Device]
+    ) -> tuple[JobAccount, ...]:
         """Return where the reserved memory of *spec* comes from on each device, in order.
 
         Raises:
@@ -115,7 +121,7 @@ class Workers:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        closing = [supervisor.close() for supervisor in self._supervisors.values()]
+        closing = [supervisor.close() for supervisor in self._all()]
         await asyncio.gather(*closing, self._libraries.close())
 
     def states(self) -> Mapping[str, int]:
@@ -123,8 +129,8 @@ class Workers:
 
         `dead` counts templates that have ended and were not started again.
         """
-        templates = [supervisor.state for supervisor in self._supervisors.values()]
-        idle = sum(supervisor.is_idle for supervisor in self._supervisors.values())
+        templates = [supervisor.state for supervisor in self._all()]
+        idle = sum(supervisor.is_idle for supervisor in self._all())
         return {
             "starting": templates.count(TemplateState.STARTING),
             "idle-template": idle,
@@ -135,17 +141,21 @@ class Workers:
 
     def pids(self) -> tuple[int, ...]:
         """Return the process ids of all templates, forks and cuDNN processes."""
-        processes = [supervisor.process for supervisor in self._supervisors.values()]
+        processes = [supervisor.process for supervisor in self._all()]
         alive = [process for process in processes if process is not None]
         forks = [pid for process in alive for pid in process.fork_pids()]
         return (*(process.pid for process in alive), *forks, *self._libraries.pids())
 
+    def _all(self) -> tuple[Supervisor, ...]:
+        return (*self._supervisors.values(), self._replaying)
+
     async def _ask(
-        self, operation: wire.Operation, spec: JobSpec, devices: Sequence[Device]
+        self, operation: wire.Operation, job: JobSpec | Recording, devices: Sequence[Device]
     ) -> bytes:
         """Return a fork's answer. It goes on to its own limit if the caller is cancelled."""
         self._check_open()
-        ask = wire.Ask(operation=operation, spec=spec, devices=tuple(devices))
+        spec, content = (job, None) if isinstance(job, JobSpec) else (job.spec, job.content)
+        ask = wire.Ask(operation=operation, spec=spec, devices=tuple(devices), content=content)
         payload = frame(wire.encode_ask(ask))
         task = asyncio.create_task(self._answer(ask, payload))
         self._tasks.add(task)
@@ -159,7 +169,8 @@ class Workers:
 
     async def _answer(self, ask: wire.Ask, payload: bytes) -> bytes:
         """Return the answer of a fork, of a second one if the template of the first ended."""
-        supervisor = self._supervisors[ask.spec.framework]
+        is_recorded = ask.content is not None
+        supervisor = self._replaying if is_recorded else self._supervisors[ask.spec.framework]
         ended = Ended(status=None)
         for _ in range(2):
             fork = await self._fork(supervisor, ask)

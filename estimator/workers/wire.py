@@ -7,6 +7,7 @@ Requests and answers are frames on a socket of their own, one pair a fork.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -34,6 +35,10 @@ _KINDS: Mapping[str, type[EstimatorError]] = {
 }
 
 
+NO_FRAMEWORK = "recorded"
+"""The template of jobs that were traced before: it imports no framework."""
+
+
 class Operation(StrEnum):
     """What a fork is asked for."""
 
@@ -49,32 +54,50 @@ class Ask:
     operation: Operation
     spec: JobSpec
     devices: tuple[Device, ...]
+    content: bytes | None = None
+    """The Trace file of a recorded job."""
 
 
 def encode_ask(ask: Ask) -> bytes:
     """Return *ask* as JSON."""
-    return orjson.dumps(
-        {
-            "operation": ask.operation,
-            "spec": ask.spec.document(),
-            "devices": [asdict(device) for device in ask.devices],
-        }
-    )
+    return orjson.dumps(ask_document(ask))
+
+
+def ask_document(ask: Ask) -> dict[str, Any]:
+    """Return *ask* as JSON types."""
+    content = {} if ask.content is None else {"content": b64encode(ask.content).decode()}
+    return {
+        "operation": ask.operation,
+        "spec": ask.spec.document(),
+        "devices": [asdict(device) for device in ask.devices],
+        **content,
+    }
 
 
 def decode_ask(payload: bytes) -> Ask:
     """Return the request in *payload*."""
-    document = orjson.loads(payload)
+    return ask_of(orjson.loads(payload))
+
+
+def ask_of(document: Mapping[str, Any]) -> Ask:
+    """Return the request that `ask_document` wrote."""
+    content = document.get("content")
     return Ask(
         operation=Operation(document["operation"]),
         spec=parse_spec(document["spec"]),
         devices=tuple(_device(item) for item in document["devices"]),
+        content=None if content is None else b64decode(content),
     )
 
 
 def encode_answers(answers: Sequence[Estimate | Fit | JobAccount]) -> bytes:
     """Return *answers* as JSON."""
-    return orjson.dumps({"answers": [answer.document() for answer in answers]})
+    return orjson.dumps(answers_document(answers))
+
+
+def answers_document(answers: Sequence[Estimate | Fit | JobAccount]) -> dict[str, Any]:
+    """Return *answers* as JSON types."""
+    return {"answers": [answer.document() for answer in answers]}
 
 
 def decode_estimates(payload: bytes) -> tuple[Estimate, ...]:

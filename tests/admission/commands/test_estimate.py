@@ -19,6 +19,7 @@ from estimator.device import Device
 from estimator.errors import EstimateTimeoutError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
+from estimator.tracefile import Recording
 from estimator.units import GIB, MIB
 from tests.builders import estimate, spec_document
 
@@ -30,8 +31,11 @@ class SlowFirst:
         self.num_running = 0
         self.most_running = 0
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(
+        self, spec: JobSpec | Recording, devices: Sequence[Device]
+    ) -> tuple[Estimate, ...]:
         """Return one estimate a device."""
+        assert isinstance(spec, JobSpec)
         self.num_running += 1
         self.most_running = max(self.most_running, self.num_running)
         for _ in range(100 // spec.input.batch_size):

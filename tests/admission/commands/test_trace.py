@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from admission.cli import main
+from admission.commands.trace import image_size_of
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
@@ -43,7 +45,25 @@ def loss(model, batch):
 
 
 instance = Net()
+
+
+class Supervised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        import torchvision
+
+        self.net = torchvision.models.resnet18()
+
+    def forward(self, images, labels):
+        logits = self.net(images)
+        return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+
+def images(size):
+    return torch.rand(size, 3, 224, 224), torch.randint(0, 1000, (size,))
 """
+
+FIGURES = ("least", "enough", "peak", "most", "breakdown")
 
 
 @pytest.fixture
@@ -52,6 +72,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "mynet.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     return "mynet"
+
+
+@pytest.mark.parametrize(
+    ("given", "read"), [("224", [3, 224, 224]), ("20,10", [3, 20, 10]), ("1,8,8", [1, 8, 8])]
+)
+def test_images_have_three_channels_and_are_square_unless_told(given: str, read: list[int]) -> None:
+    """`--image-size 224` is what everybody types."""
+    assert image_size_of(given) == read
 
 
 @pytest.mark.parametrize("name", ["make", "instance"])
@@ -113,3 +141,64 @@ def test_this_process_imports_neither_the_module_nor_a_framework(
     capfd.readouterr()
     assert module not in sys.modules
     assert "estimator.frontends.pytorch.user_module" not in sys.modules
+
+
+def test_a_module_of_the_zoo_needs_the_same_by_name(
+    module: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Both commands ask the same cuDNN for each convolution's plans."""
+    document = {
+        "framework": "pytorch",
+        "model": {"source": "torchvision", "name": "resnet18"},
+        "input": {"batchSize": 32, "imageSize": [3, 224, 224]},
+    }
+    Path("spec.json").write_text(json.dumps(document))
+    fed = ["--inputs", f"{module}:images", "--batch-size", "32"]
+
+    assert main(["trace", f"{module}:Supervised", *fed, "--gpu", "t4", "-o", "json"]) == 0
+    by_module = json.loads(capfd.readouterr().out)
+    assert main(["estimate", "spec.json", "--gpu", "t4", "-o", "json"]) == 0
+    by_name = json.loads(capfd.readouterr().out)
+
+    assert {part: by_module[part] for part in FIGURES} == {part: by_name[part] for part in FIGURES}
+    assert _about_cudnn(by_module) == _about_cudnn(by_name)
+
+
+def _about_cudnn(estimate: dict[str, Any]) -> list[dict[str, str]]:
+    """Return what the estimate says of who was asked about convolutions: something."""
+    notes = [note for note in estimate["assumptions"] if "cuDNN" in note["reason"]]
+    assert notes
+    return notes
+
+
+def test_a_trace_file_answers_what_the_command_did(
+    module: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`--write` leaves a file whose estimate has the same figures, without the module."""
+    arguments = ["--image-size", "3,16,16", "--batch-size", "4", "--gpu", "t4", "-o", "json"]
+    assert main(["trace", f"{module}:Net", *arguments, "--write", "net.trace.gz"]) == 0
+    traced = json.loads(capfd.readouterr().out)
+    Path("mynet.py").unlink()
+
+    assert main(["estimate", "net.trace.gz", "--gpu", "t4", "-o", "json"]) == 0
+
+    found = json.loads(capfd.readouterr().out)
+    assert {part: found[part] for part in FIGURES} == {part: traced[part] for part in FIGURES}
+    assert found["spec"]["model"]["source"] == "trace"
+    assert found["method"] == "trace"
+    assert Path("net.trace.gz").stat().st_size < 4096
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--gpu", "t4", "--gpu", "l4"], ["--gpu", "t4", "--image-size", "3,8,8"]]
+)
+def test_a_trace_file_that_cannot_be_written_is_bad_usage(
+    module: str, arguments: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """One file is of one kind of card, in a folder that is there."""
+    status = main(["trace", f"{module}:Net", *arguments, "--write", "nowhere/net.trace.gz"])
+
+    err = capfd.readouterr().err
+    assert status == 2
+    assert "one kind of card" in err or "nowhere/net.trace.gz: No such file" in err
+    assert "Traceback" not in err

@@ -117,6 +117,7 @@ def test_a_rule_gives_gradients_of_the_right_shape(
 def test_sdpa_takes_no_mask_and_no_dropout_in_a_fused_kernel_of_2_0(in_child: InChild) -> None:
     """fp32 with dropout: scores are kept in 2.0, and none from 2.1 on."""
     document = job(bert(), input={"batchSize": BATCH, "sequenceLength": LENGTH})
+    document["model"]["attention"] = "sdpa"
 
     old = in_child(children.trace, {**document, "frameworkVersion": "2.0.1"})
     new = in_child(children.trace, {**document, "frameworkVersion": "2.1.2"})

@@ -26,6 +26,12 @@ BUILDERS: dict[ModelSource, Callable[[JobSpec, Notebook], Built]] = {
     ModelSource.LAYERS: build_layers,
 }
 
+HINTS: dict[ModelSource, str] = {
+    ModelSource.FILE: "`vramgate trace` estimates a module of your own",
+    ModelSource.TRACE: "`vramgate estimate` reads a Trace file from a path",
+}
+"""What to do with sources that this process does not open."""
+
 
 def build_job(spec: JobSpec, notebook: Notebook) -> Built:
     """Return the model of *spec*, ready to be run.
@@ -41,5 +47,6 @@ def build_job(spec: JobSpec, notebook: Notebook) -> Built:
             f"known: {', '.join(BUILDERS)}",
             code=UnknownCode.MODEL,
             path="model.source",
+            hint=HINTS.get(spec.model.source),
         )
     return builder(spec, notebook)

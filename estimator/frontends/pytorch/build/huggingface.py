@@ -12,25 +12,32 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
+import torch
 import transformers
 from transformers import AutoConfig
 
 from estimator.catalog.models import known_model, known_model_ids
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.pytorch.build import older_transformers
+from estimator.frontends.pytorch.build.attention import attending_as, attention_of
 from estimator.frontends.pytorch.build.heads import Head, class_of, head_of, named_class
 from estimator.frontends.pytorch.build.inputs import make_inputs
 from estimator.frontends.pytorch.build.job import REFUSALS, Batch, Built
 from estimator.frontends.pytorch.build.limits import check_config
 from estimator.frontends.pytorch.build.losses import loss_of
 from estimator.frontends.pytorch.build.matching import matched_without_values, scipy_not_asked_for
+from estimator.frontends.pytorch.build.releases import Release, numbers, release_of
 from estimator.frontends.pytorch.dtypes import WEIGHTS
 from estimator.frontends.pytorch.load import on_stand_ins
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.patches import no_packed_sequences
-from estimator.frontends.pytorch.versions import parse_version
+from estimator.frontends.pytorch.versions import Version, parse_version
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobSpec, Task
-from estimator.spec.vocabulary import Attention
+
+LIBRARY = "transformers"
+NEWEST: Version = (999, 0)
+INSTALLED = numbers(transformers.__version__)
 
 SCANS = frozenset(
     {"mamba", "mamba2", "falcon_mamba", "jamba", "bamba", "zamba", "zamba2", "rwkv", "qwen3_next"}
@@ -74,13 +81,16 @@ def build_huggingface(spec: JobSpec, notebook: Notebook) -> Built:
     config_json, task = _configuration(spec, notebook)
     check_config(config_json)
     config = _config(spec, config_json)
-    with scipy_not_asked_for():
+    release = release_of(spec, notebook, LIBRARY, installed=transformers.__version__)
+    with scipy_not_asked_for(), attending_as(spec, release):
         model, head = _model(spec, config, config_json, task, notebook)
-    return built_transformer(spec, model, head, notebook)
+    return built_transformer(spec, model, head, notebook, release=release)
 
 
-def built_transformer(spec: JobSpec, model: Any, head: Head, notebook: Notebook) -> Built:
-    """Return *model* with what feeds it for *head*.
+def built_transformer(
+    spec: JobSpec, model: Any, head: Head, notebook: Notebook, *, release: Release = INSTALLED
+) -> Built:
+    """Return *model* with what feeds it for *head*, to be run as *release* of transformers does.
 
     Raises:
         UnsupportedJobError: if it takes no form of input that is known.
@@ -88,6 +98,7 @@ def built_transformer(spec: JobSpec, model: Any, head: Head, notebook: Notebook)
     on_stand_ins(model)
     config = model.config
     _repair(model, spec)
+    older_transformers.widen_logits(model, release)
     if config.model_type in SCANS:
         notebook.unknown(
             UnknownCode.KERNEL,
@@ -99,6 +110,15 @@ def built_transformer(spec: JobSpec, model: Any, head: Head, notebook: Notebook)
         keywords = {} if reentrant is None else {"use_reentrant": reentrant}
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=keywords)
 
+    @contextmanager
+    def changes() -> Iterator[None]:
+        torch_version = parse_version(spec.framework_version or torch.__version__) or NEWEST
+        with (
+            _changes(),
+            older_transformers.run_as(model, release, torch_version=torch_version),
+        ):
+            yield
+
     inputs = make_inputs(spec, model, head, notebook, takes=lambda batch: _refusal(model, batch))
     return Built(
         model=model,
@@ -107,9 +127,9 @@ def built_transformer(spec: JobSpec, model: Any, head: Head, notebook: Notebook)
         loss=loss_of(head, notebook),
         targets=inputs.targets,
         checkpoint=checkpoint if model.supports_gradient_checkpointing else None,
-        library="transformers",
+        library=LIBRARY,
         is_at_most=head in (Head.BOXES, Head.MASKS),
-        changes=_changes,
+        changes=changes,
     )
 
 
@@ -194,7 +214,7 @@ def _model(
     notebook: Notebook,
 ) -> tuple[Any, Head]:
     """Return the model, and what it is trained to say."""
-    attention = _attention(spec, notebook)
+    attention = attention_of(spec, notebook)
     keywords: dict[str, Any] = {"dtype": WEIGHTS[spec.training.precision]}
     if attention is not None:
         keywords["attn_implementation"] = attention
@@ -231,33 +251,6 @@ def _config_of(head: Any, config: Any) -> Any:
     if part is not None and head.config_class == part:
         return config.get_text_config()
     return config
-
-
-def _attention(spec: JobSpec, notebook: Notebook) -> str | None:
-    """Return transformers' name of the attention to build with; None: its own default."""
-    version = parse_version(spec.framework_version or "")
-    match spec.model.attention:
-        case Attention.EAGER:
-            return "eager"
-        case Attention.FLASH_ATTENTION_2:
-            notebook.assume(
-                AssumptionCode.ATTENTION_BACKEND,
-                "model.attention",
-                "flash",
-                "the flash_attn package keeps what SDPA's flash kernel keeps",
-            )
-            return "sdpa"
-        case Attention.FLEX:
-            notebook.unknown(
-                UnknownCode.FEATURE, "model.attention", "flex attention is traced as sdpa"
-            )
-            return "sdpa"
-        case Attention.SDPA:
-            return "sdpa"
-        case None if version is not None and version < (2, 0):
-            return "eager"
-        case None:
-            return None
 
 
 def _repair(model: Any, spec: JobSpec) -> None:

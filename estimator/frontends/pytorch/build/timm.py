@@ -5,11 +5,14 @@ model.name, options -> Built
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import timm
 from timm.models import is_model, list_models, model_entrypoint
 
+from estimator.frontends.pytorch.build import older_timm
 from estimator.frontends.pytorch.build.classification import (
     classifier,
     image_size,
@@ -17,6 +20,7 @@ from estimator.frontends.pytorch.build.classification import (
 )
 from estimator.frontends.pytorch.build.job import Built
 from estimator.frontends.pytorch.build.options import checked_options, unknown_model
+from estimator.frontends.pytorch.build.releases import release_of
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.spec import JobSpec
 
@@ -37,15 +41,20 @@ def build_timm(spec: JobSpec, notebook: Notebook) -> Built:
     num_labels = spec.model.num_labels or DEFAULT_LABELS
     options = checked_options(spec.model.options, (model_entrypoint(name), _keywords))
     options.setdefault("num_classes", num_labels)
-    model = _create(name, spec, options)
+    release = release_of(spec, notebook, "timm", installed=timm.__version__)
+    with older_timm.built_as(release):
+        model = _create(name, spec, options)
     default = tuple(model.default_cfg.get("input_size", (3, 224, 224)))
     size = image_size(spec, notebook, default)
 
     def checkpoint(_: bool | None) -> None:
         model.set_grad_checkpointing(True)
 
+    def changes() -> AbstractContextManager[None]:
+        return older_timm.run_as(release)
+
     switch = checkpoint if hasattr(model, "set_grad_checkpointing") else None
-    return classifier(spec, model, size=size, checkpoint=switch)
+    return replace(classifier(spec, model, size=size, checkpoint=switch), changes=changes)
 
 
 def _create(name: str, spec: JobSpec, options: dict[str, Any]) -> Any:
