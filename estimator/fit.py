@@ -104,8 +104,8 @@ class Search:
     def holds(self, family: BatchFamily, device: Device, batch: int) -> bool:
         """Return whether the family's job at *batch* fits *device*."""
         trace = family.at(batch)
-        room = _room(self.spec, device, trace)
         lowered = lower_for(trace, device, self.spec.runtime, self.plans)
+        room = _room(self.spec, device, trace, unasked=lowered.is_bounded)
         return room > 0 and lowered.completes(capacity=room)
 
     def fits(self, spec: JobSpec, device: Device) -> bool:
@@ -115,7 +115,8 @@ class Search:
         except EstimatorError:
             return False
         lowered = lower_for(trace, device, spec.runtime, self.plans)
-        return enough_of(lowered) <= _room(spec, device, trace)
+        room = _room(spec, device, trace, unasked=lowered.is_bounded)
+        return enough_of(lowered) <= room
 
     def knobs(self, device: Device) -> Iterator[tuple[str, Any, str]]:
         """Yield the single changes worth trying: path, value, words."""
@@ -145,14 +146,14 @@ def _largest(fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _room(spec: JobSpec, device: Device, trace: Trace) -> int:
+def _room(spec: JobSpec, device: Device, trace: Trace, *, unasked: bool) -> int:
     """Return the segments a job may take on *device* so that its `enough` is within budget."""
     overheads = overheads_for(spec, device, trace)
     loaders = spec.runtime.data_loader_cuda_workers * overheads.context.high
     beside = overheads.total.high + spec.runtime.extra_bytes + loaders
     room = (device.budget_bytes or 0) - beside
     # The inverse of the margin of `enough`, rounded down: bounded(room) is within the budget.
-    margin = bounded(1_000_000, method_of(spec, trace), Bound.ENOUGH)
+    margin = bounded(1_000_000, method_of(spec, trace), Bound.ENOUGH, unasked=unasked)
     return room * 1_000_000 // margin
 
 

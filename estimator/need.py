@@ -14,7 +14,7 @@ from estimator.allocators.pytorch import pytorch_allocator
 from estimator.allocators.settings import CachingSettings, caching_settings
 from estimator.cudnn import PlanSource
 from estimator.device import Device
-from estimator.kernels import End, lower, version_of, workspaces_of
+from estimator.kernels import End, lower, uses_cudnn, version_of, workspaces_of
 from estimator.notes import Assumption, Unknown
 from estimator.program import Program
 from estimator.replay import Replay, replay, smallest_cap
@@ -34,12 +34,22 @@ class Lowered:
     """Every uncertain workspace at its high end."""
     settings: CachingSettings
     unknowns: tuple[Unknown, ...]
+    is_bounded: bool = False
+    """Whether there are convolutions and cuDNN gave no answers about them."""
 
     @property
     def key(self) -> tuple[bytes, ...]:
         """Return what two cards must share to share a need."""
-        parts = (self.program, self.frugal, self.lavish)
-        return tuple(program.sizes.tobytes() for program in parts)
+        return tuple(
+            part
+            for program in (self.program, self.frugal, self.lavish)
+            for part in (
+                program.sizes.tobytes(),
+                program.kinds,
+                program.ids.tobytes(),
+                repr(sorted(program.choices.items())).encode(),
+            )
+        )
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -93,6 +103,7 @@ def lower_for(
         lavish=at(End.HIGH),
         settings=settings,
         unknowns=(*program.unknowns, *unknowns),
+        is_bounded=workspaces.is_bounded and uses_cudnn(trace),
     )
 
 

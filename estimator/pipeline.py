@@ -76,7 +76,7 @@ class Job:
             trace=trace,
             lowered=lowered,
             overheads=overheads,
-            ends=ends_of(need, run, method, least=least),
+            ends=ends_of(need, run, method, least=least, unasked=lowered.is_bounded),
             allocator_limit=allowed_bytes(lowered, device, self.spec),
             method=method,
             elapsed_seconds=time.monotonic() - started,
@@ -185,18 +185,22 @@ def method_of(spec: JobSpec, trace: Trace) -> Method:
     return Method.FORMULA if is_unlike else Method.TRACE
 
 
-def ends_of(need: Need, run: Replay, method: Method, *, least: int) -> Ends:
+def ends_of(need: Need, run: Replay, method: Method, *, least: int, unasked: bool) -> Ends:
     """Return the interval around the need and the run; *least* may be another job's need.
 
     `most` is the larger of a margin over the run, and the run with every uncertain workspace at
-    its high end.
+    its high end. *unasked*: convolutions were bounded, cuDNN gave no answers.
     """
-    least = bounded(least, method, Bound.LEAST)
-    run_or_enough = bounded(max(run.reserved, need.enough), method, Bound.MOST_RESERVED)
+
+    def moved(nbytes: int, bound: Bound) -> int:
+        return bounded(nbytes, method, bound, unasked=unasked)
+
     return Ends(
         run=run,
-        least_reserved=min(least, run.reserved),
-        enough_reserved=bounded(need.enough, method, Bound.ENOUGH),
-        most_allocated=bounded(run.allocated, method, Bound.MOST_ALLOCATED),
-        most_reserved=max(run_or_enough, need.most.reserved),
+        least_reserved=min(moved(least, Bound.LEAST), run.reserved),
+        enough_reserved=moved(need.enough, Bound.ENOUGH),
+        most_allocated=max(moved(run.allocated, Bound.MOST_ALLOCATED), need.most.allocated),
+        most_reserved=max(
+            moved(max(run.reserved, need.enough), Bound.MOST_RESERVED), need.most.reserved
+        ),
     )

@@ -39,5 +39,6 @@ class Layers:
                 reasons.append(edition.reason)
             found |= new
         if any(question not in found for question in questions):
-            self.reason = "; ".join(reasons) or "there is no cuDNN to ask"
+            reasons = reasons or ["there is no cuDNN to ask"]
+        self.reason = "; ".join(reasons) or None
         return [found.get(question) for question in questions]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimator.catalog.stacks import cudnn_version, stack_of
+from estimator.catalog.stacks import cudnn_version
 from estimator.cudnn import Answer, PlanSource, Question, card_of
 from estimator.device import Device
 from estimator.kernels.asked_note import asked_note, older_note
@@ -18,6 +18,8 @@ from estimator.kernels.choosing import Choice, Switches, choice_of
 from estimator.kernels.convolution import ConvolutionScratch, bounded_note
 from estimator.kernels.dispatch import OPERATORS, convolution_of, is_native, questions_of
 from estimator.kernels.layout_bound import bounded_choice, older_choice
+from estimator.kernels.versions import version_of
+from estimator.notes import AssumptionCode
 from estimator.trace import Trace
 
 V8_SINCE = (2, 0)
@@ -33,14 +35,16 @@ def workspaces_of(
     """
     questions = questions_in(trace)
     card = card_of(device)
-    stack = stack_of(trace.framework_version)
-    if stack is not None and stack.torch < V8_SINCE:
+    if version_of(trace.framework_version) < V8_SINCE:
         return ConvolutionScratch(older_choice, older_note(trace.framework_version))
     if not questions or plans is None:
         return ConvolutionScratch()
     if card is None:
         return ConvolutionScratch(assumption=bounded_note("its architecture is not in the catalog"))
-    wanted = cudnn_version(trace.framework_version, named)
+    is_stated = named is not None or not any(
+        note.code is AssumptionCode.FRAMEWORK_VERSION for note in trace.assumptions
+    )
+    wanted = cudnn_version(trace.framework_version, named) if is_stated else None
     answers = plans.ask(questions, card, wanted=wanted)
     known = {
         question: answer
@@ -50,7 +54,11 @@ def workspaces_of(
     if not known:
         return ConvolutionScratch(assumption=bounded_note(plans.reason or "it gave no answer"))
     note = asked_note(
-        known, asked=len(questions), wanted=wanted, torch=trace.framework_version, why=plans.reason
+        known,
+        asked=len(questions),
+        wanted=wanted,
+        own=f"cuDNN {named}" if named else f"torch {trace.framework_version}",
+        why=plans.reason,
     )
     chooser = _Chooser(known, wanted=wanted)
     return ConvolutionScratch(chooser.choice, note)

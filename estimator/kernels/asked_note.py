@@ -18,15 +18,17 @@ def asked_note(
     *,
     asked: int,
     wanted: int | None,
-    torch: str,
+    own: str,
     why: str | None,
 ) -> Assumption:
     """Return which versions of cuDNN gave *answers*, for how many of those *asked*.
 
-    *wanted* is the version PyTorch *torch* brings; *why* is why some have no answer.
+    *wanted* is the version of the job's *own* library, in words; *why* is why some have no answer.
     """
     counts = Counter(answer.version for answer in answers.values())
-    texts = [_shares(counts, asked), *_own(counts, wanted, torch)]
+    texts = [_shares(counts, asked), *_own(counts, wanted, own)]
+    if why and wanted is not None and wanted not in counts and len(answers) == asked:
+        texts.append(why)
     if missing := asked - len(answers):
         texts.append(f"{missing} had no answer and are bounded by mechanism ({why})")
     return Assumption(
@@ -58,14 +60,14 @@ def _shares(counts: Counter[int], asked: int) -> str:
     return f"{text} shapes{''.join(shares)}"
 
 
-def _own(counts: Counter[int], wanted: int | None, torch: str) -> Iterator[str]:
+def _own(counts: Counter[int], wanted: int | None, own: str) -> Iterator[str]:
     """Yield what the job's own version has to do with those that were asked."""
     if wanted is None:
-        yield f"torch {torch} may bring another release"
+        yield f"{own} is not known to be what the job runs on: its cuDNN may be another release"
     elif wanted < ASKABLE_SINCE:
         yield (
-            f"torch {torch} brings an older one, which cannot be asked: "
+            f"the job's own ({own}) is an older one, which cannot be asked: "
             "1x1 filters are taken to need no workspace"
         )
     elif set(counts) != {wanted}:
-        yield f"torch {torch} brings {version_text(wanted)}"
+        yield f"the job's own ({own}) is {version_text(wanted)}"

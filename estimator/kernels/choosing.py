@@ -26,12 +26,21 @@ Not modelled: TORCH_CUDNN_USE_HEURISTIC_MODE_B, an errata file of the user's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from estimator.cudnn import Answer, Direction, Plan, Question
 from estimator.device import ComputeCapability
+from estimator.notes import Unknown, UnknownCode
 from estimator.units import MIB
+
+SWITCHES = (
+    "TORCH_CUDNN_USE_HEURISTIC_MODE_B",
+    "TORCH_CUDNN_V8_API_DISABLED",
+    "CUDNN_ERRATA_JSON_FILE",
+    "NVIDIA_TF32_OVERRIDE",
+)
+"""Variables of a job that change what is chosen, and are not modelled."""
 
 TENSOR_CORE = 0
 DOWN_CONVERT_INPUTS = 1
@@ -122,6 +131,19 @@ def choice_of(
         least=first if answer.version == wanted and not is_guess else min(sizes),
         most=max(first, sizes[0]),
         largest=max(sizes),
+    )
+
+
+def unknowns_of(environment: Mapping[str, str]) -> tuple[Unknown, ...]:
+    """Return which of the job's variables change cuDNN's plans in a way that is not modelled."""
+    return tuple(
+        Unknown(
+            code=UnknownCode.KERNEL,
+            path=f"runtime.env.{name}",
+            reason="it changes which plans of cuDNN run; they are chosen as without it",
+        )
+        for name in SWITCHES
+        if name in environment
     )
 
 

@@ -53,6 +53,11 @@ class ConvolutionScratch:
         self._choose = choose
         self._assumption = assumption
 
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether nobody gave answers: every convolution is bounded by mechanism."""
+        return self._choose is bounded_choice
+
     def scratch(self, kernel: Kernel, device: Device) -> Scratch | Unknown:
         """Return the scratch of a convolution, with what it takes if memory is short.
 
@@ -77,7 +82,7 @@ class ConvolutionScratch:
         return Scratch(
             groups=tuple(group for group in groups if group),
             search=tuple(group for group in search if group),
-            assumption=self._assumption if any(choice.largest for choice in choices) else None,
+            assumption=self._assumption,
         )
 
 

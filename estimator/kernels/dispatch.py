@@ -14,7 +14,7 @@ Not modelled: cuDNN switched off, tensors of 2^31 elements and more (treated as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from estimator.cudnn import Direction, Question
 from estimator.kernels.choosing import Switches
@@ -37,7 +37,7 @@ FEWEST_CHANNELS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution:
-    """A convolution's kernel with its arguments read."""
+    """A convolution's kernel with its arguments read; one spatial dimension is two by now."""
 
     operator: str
     source: TensorFacts
@@ -68,8 +68,8 @@ def convolution_of(kernel: Kernel) -> Convolution | None:
     """Return *kernel* as a convolution, None if its shapes are not all known."""
     if len(kernel.operands) < 3 or len(kernel.operands[0].shape) < 3:
         return None
-    source, weight, target = kernel.operands[:3]
-    spatial = len(source.shape) - 2
+    source, weight, target = (_planar(each) for each in kernel.operands[:3])
+    spatial = len(kernel.operands[0].shape) - 2
     mask = _integers(attribute(kernel, "output_mask")) or (1, 1, 1)
     groups = attribute(kernel, "groups")
     return Convolution(
@@ -79,9 +79,9 @@ def convolution_of(kernel: Kernel) -> Convolution | None:
         target=target,
         groups=groups if isinstance(groups, int) and groups > 0 else 1,
         transposed=bool(attribute(kernel, "transposed")) or "transpose" in kernel.operator,
-        stride=_spatial(kernel, "stride", spatial, 1),
-        padding=_spatial(kernel, "padding", spatial, 0),
-        dilation=_spatial(kernel, "dilation", spatial, 1),
+        stride=_flat(_spatial(kernel, "stride", spatial, 1), 1),
+        padding=_flat(_spatial(kernel, "padding", spatial, 0), 0),
+        dilation=_flat(_spatial(kernel, "dilation", spatial, 1), 1),
         wants_input=bool(mask[0]),
         wants_weight=bool(mask[1]),
     )
@@ -182,19 +182,20 @@ def _question(convolution: Convolution, direction: Direction) -> Question:
     return Question(
         direction=direction,
         dtype=convolution.source.dtype,
-        input=_planar(narrow),
-        weight=_planar(convolution.weight.shape),
-        output=_planar(wide),
-        stride=_flat(convolution.stride, 1),
-        padding=_flat(convolution.padding, 0),
-        dilation=_flat(convolution.dilation, 1),
+        input=narrow,
+        weight=convolution.weight.shape,
+        output=wide,
+        stride=convolution.stride,
+        padding=convolution.padding,
+        dilation=convolution.dilation,
         channels_last=convolution.is_channels_last,
     )
 
 
-def _planar(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape of one dimension as one of height 1."""
-    return (*shape[:2], 1, shape[2]) if len(shape) == 3 else shape
+def _planar(tensor: TensorFacts) -> TensorFacts:
+    """Return a tensor of one spatial dimension as one of height 1, as PyTorch runs it."""
+    shape = tensor.shape
+    return replace(tensor, shape=(*shape[:2], 1, shape[2])) if len(shape) == 3 else tensor
 
 
 def _flat(values: tuple[int, ...], along_height: int) -> tuple[int, ...]:

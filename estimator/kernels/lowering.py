@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from estimator.device import Device
-from estimator.kernels import dispatch, matmul
+from estimator.kernels import choosing, dispatch, matmul
 from estimator.kernels.convolution import ConvolutionScratch
 from estimator.kernels.rules import RULES
 from estimator.kernels.scratch import (
@@ -127,6 +127,7 @@ class _Lowering:
             unknowns=(
                 *trace.unknowns,
                 *matmul.unknowns_of(self.environment),
+                *(choosing.unknowns_of(self.environment) if uses_cudnn(trace) else ()),
                 *self.unknowns.values(),
             ),
         )

@@ -11,6 +11,7 @@ from estimator.spec.vocabulary import (
     CheckpointMode,
     Count,
     DeviceMap,
+    Dotted,
     DType,
     Elements,
     Flag,
@@ -186,7 +187,7 @@ class Runtime(Part):
     )
     libraries: Annotated[dict[Name, Word], Field(max_length=64)] = Field(default_factory=dict)
     driver: Word | None = None
-    cudnn: Word | None = None
+    cudnn: Dotted | None = None
     memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
     cudnn_benchmark: Flag = False
     cudnn_deterministic: Flag = False

@@ -31,6 +31,10 @@ Flag = Annotated[bool, Field(strict=True)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
 Ratio = Annotated[float, Field(ge=0.0, le=1e6)]
 Name = Annotated[str, Field(min_length=1, max_length=512)]
+Dotted = Annotated[
+    str, Field(max_length=16, pattern=r"^[0-9]{1,2}\.[0-9]{1,2}(\.[0-9]{1,3}){0,2}$")
+]
+"""A library's version in numbers: `9.26.0`."""
 Word = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.+-]+$")]
 """One lower-case word of an open list, checked by the frontend that has to model it."""
 

@@ -35,9 +35,12 @@ class Libraries:
     ) -> socket.socket | None:
         """Return a fork's end of a connection, None if there is no library to ask.
 
-        *wanted* is the version the job brings, None if that is not known. A library that was
-        never loaded may be any: it is taken for the best.
+        *wanted* is the version the job brings, None if that is not known. A library that is not
+        loaded yet is asked only if no loaded one has answers; it is started for later jobs.
         """
+        for supervisor in self._supervisors:
+            if supervisor.release is None:
+                supervisor.start()
         ranked = sorted(self._supervisors, key=lambda each: rank(each.release, devices, wanted))
         connections = (supervisor.connect() for supervisor in ranked)
         return next((each for each in connections if each is not None), None)
@@ -58,10 +61,11 @@ def rank(
     """Return how far *release* is from the best one: a smaller value is better.
 
     First for how many of *devices* it has answers, then its version: that which is *wanted*, then
-    the closest newer one, then the closest older one. None was never loaded.
+    the closest newer one, then the closest older one. None is not loaded: better than a library
+    without answers, worse than any other.
     """
     if release is None:
-        return -len(devices), False, 0
+        return 0, False, -1
     num_supported = sum(is_supported(release, device.compute_capability) for device in devices)
     if wanted is None:
         return -num_supported, False, 0

@@ -1,6 +1,6 @@
 """The child process of `vramgate trace`: the only one that imports code a person names.
 
-    python -m estimator.workers.user --answer FD [--cudnn FD] < request
+    python -m estimator.workers.user --answer FD --parent PID [--cudnn FD] < request
 
     request on standard input -> estimates and the Trace file, or an error, on the descriptor
 
@@ -22,6 +22,7 @@ from estimator.cudnn.client import Plans
 from estimator.errors import EstimatorError, TraceError
 from estimator.frontends.pytorch.user_module import UserModule
 from estimator.pipeline import Job
+from estimator.processes.jail import die_with_parent
 from estimator.tracefile import recorded
 from estimator.traits import traits_of
 from estimator.workers.answer import plans_of
@@ -34,7 +35,9 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--answer", type=int, required=True)
     parser.add_argument("--cudnn", type=int)
+    parser.add_argument("--parent", type=int, required=True)
     options = parser.parse_args()
+    die_with_parent(options.parent)
     request = sys.stdin.buffer.read()
     os.dup2(2, 1)
     with os.fdopen(options.answer, "wb") as answer:

@@ -86,7 +86,7 @@ async def trace_module(
 def _exchange(request: bytes, cudnn: socket.socket | None) -> tuple[bytes, int]:
     """Return what the child answers to *request*, and its exit status. It gets *cudnn*."""
     reading, writing = os.pipe()
-    arguments = ["--answer", str(writing)]
+    arguments = ["--answer", str(writing), "--parent", str(os.getpid())]
     descriptors = [writing]
     if cudnn is not None:
         arguments += ["--cudnn", str(cudnn.fileno())]

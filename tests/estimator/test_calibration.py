@@ -36,3 +36,12 @@ def test_the_interval_holds_the_figure(nbytes: int, method: Method) -> None:
     assert bounded(nbytes, method, Bound.LEAST) <= nbytes
     for bound in (Bound.ENOUGH, Bound.MOST_ALLOCATED, Bound.MOST_RESERVED):
         assert bounded(nbytes, method, bound) >= nbytes
+
+
+@pytest.mark.parametrize("bound", list(Bound))
+def test_without_cudnns_answers_the_interval_is_no_narrower(bound: Bound) -> None:
+    """Least goes lower, the others higher, for every method."""
+    for method in Method:
+        asked = bounded(1 << 30, method, bound)
+        unasked = bounded(1 << 30, method, bound, unasked=True)
+        assert unasked <= asked if bound is Bound.LEAST else unasked >= asked

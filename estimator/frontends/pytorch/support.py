@@ -45,8 +45,7 @@ def note_kernels(model: nn.Module, notebook: Notebook) -> None:
         notebook.unknown(
             UnknownCode.KERNEL,
             "model",
-            "what cuDNN keeps of recurrent layers for backward is assumed, its workspace is not "
-            "counted",
+            "what cuDNN keeps of recurrent layers for backward, and its workspace, are assumed",
         )
 
 

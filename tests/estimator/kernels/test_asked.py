@@ -9,6 +9,7 @@ from estimator.catalog.stacks import cudnn_version
 from estimator.cudnn import Answer, Card, Plan, Question
 from estimator.device import ComputeCapability, Device
 from estimator.kernels import Scratch, workspaces_of
+from estimator.notes import Assumption, AssumptionCode
 from estimator.trace import Kernel, TensorFacts, Trace, TraceBuilder
 
 SHAPE = (8, 64, 56, 56)
@@ -140,7 +141,7 @@ def test_another_version_than_the_jobs_is_not_certain() -> None:
     assert [(block.least, block.nbytes) for block in found.blocks] == [(3, 5)]
     assert found.assumption is not None
     assert found.assumption.value == "cuDNN 9.26.0"
-    assert found.assumption.reason.endswith("; torch 2.9.1 brings 9.10.2")
+    assert found.assumption.reason.endswith("; the job's own (torch 2.9.1) is 9.10.2")
 
 
 def test_answers_of_two_versions_are_both_named() -> None:
@@ -156,7 +157,7 @@ def test_answers_of_two_versions_are_both_named() -> None:
     assert found.assumption.value == "cuDNN 9.10.2 and 9.26.0"
     assert found.assumption.reason == (
         "cuDNN 9.10.2 was asked for the plans of 2 of 3 shapes, cuDNN 9.26.0 of 1"
-        "; torch 2.9.1 brings 9.10.2"
+        "; the job's own (torch 2.9.1) is 9.10.2"
     )
 
 
@@ -229,3 +230,20 @@ def test_a_cudnn_the_job_names_is_the_one_wanted() -> None:
     assert cudnn_version("2.4.1+cu121", "9.10.2.21") == 91002
     assert cudnn_version("2.4.1+cu121", "system") == 90100
     assert cudnn_version(None, "8.9.2") == 8902
+
+
+def test_a_version_nobody_stated_is_not_the_jobs_own() -> None:
+    """An assumed newest release makes no plan certain: the low end is the smallest of all."""
+    builder = TraceBuilder(framework="pytorch", framework_version="2.15.0")
+    builder.kernel(convolution())
+    builder.assumptions.append(
+        Assumption(
+            code=AssumptionCode.FRAMEWORK_VERSION,
+            path="frameworkVersion",
+            value="2.15.0",
+            reason="",
+        )
+    )
+    (block,) = scratch(builder.build(), Library(5, 3)).blocks
+
+    assert (block.nbytes, block.least) == (5, 3)

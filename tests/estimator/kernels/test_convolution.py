@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from estimator.device import ComputeCapability, Device
-from estimator.kernels.convolution import ConvolutionScratch
+from estimator.kernels.convolution import BOUNDED, ConvolutionScratch
 from estimator.kernels.scratch import NONE, Block, Scratch, together
 from estimator.notes import AssumptionCode, Unknown, UnknownCode
 from estimator.trace import Kernel, TensorFacts
@@ -137,7 +137,7 @@ def test_channels_last_needs_no_copy() -> None:
         (8, 64, 56, 56), (64, 64, 3, 3), (8, 64, 56, 56), channels_last=True, dtype="bfloat16"
     )
 
-    assert ConvolutionScratch().scratch(kernel, card(A100)) == NONE
+    assert ConvolutionScratch().scratch(kernel, card(A100)) == Scratch(assumption=BOUNDED)
 
 
 def test_a_contiguous_weight_is_copied_beside_a_channels_last_input() -> None:
@@ -149,7 +149,7 @@ def test_a_contiguous_weight_is_copied_beside_a_channels_last_input() -> None:
     mixed = replace(kernel, operands=(source, replace(weight, channels_last=False), target))
 
     assert ConvolutionScratch().scratch(mixed, card(A100)) == together(
-        Block(nbytes=64 * 64 * 3 * 3 * 2)
+        Block(nbytes=64 * 64 * 3 * 3 * 2), assumption=BOUNDED
     )
 
 
@@ -161,7 +161,7 @@ def test_a_1x1_weight_is_channels_last_as_it_is() -> None:
     source, weight, target = kernel.operands
     mixed = replace(kernel, operands=(source, replace(weight, channels_last=False), target))
 
-    assert ConvolutionScratch().scratch(mixed, card(A100)) == NONE
+    assert ConvolutionScratch().scratch(mixed, card(A100)) == Scratch(assumption=BOUNDED)
 
 
 def test_a_contiguous_gradient_is_copied_in_the_backward() -> None:
@@ -173,9 +173,11 @@ def test_a_contiguous_gradient_is_copied_in_the_backward() -> None:
     operands = (source, weight, replace(target, channels_last=False))
     backward = replace(kernel, operator="aten.convolution_backward", operands=operands)
 
-    assert ConvolutionScratch().scratch(replace(kernel, operands=operands), card(A100)) == NONE
+    assert ConvolutionScratch().scratch(replace(kernel, operands=operands), card(A100)) == Scratch(
+        assumption=BOUNDED
+    )
     assert ConvolutionScratch().scratch(backward, card(A100)) == Scratch(
-        groups=((Block(nbytes=8 * 64 * 56 * 56 * 2),),) * 2
+        groups=((Block(nbytes=8 * 64 * 56 * 56 * 2),),) * 2, assumption=BOUNDED
     )
 
 
@@ -183,8 +185,15 @@ def test_without_tf32_there_is_no_layout_copy() -> None:
     """A contiguous 1x1 needs nothing on a card or with a setting that has no TF32."""
     plain = convolution((32, 256, 56, 56), (128, 256, 1, 1), (32, 128, 56, 56), tf32=False)
 
-    assert ConvolutionScratch().scratch(plain, card(A100)) == NONE
-    assert ConvolutionScratch().scratch(RESNET_1X1, card(T4)) == NONE
+    assert ConvolutionScratch().scratch(plain, card(A100)) == Scratch(assumption=BOUNDED)
+    assert ConvolutionScratch().scratch(RESNET_1X1, card(T4)) == Scratch(assumption=BOUNDED)
+
+
+def test_one_dimension_runs_as_two() -> None:
+    """A contiguous fp32 depthwise convolution over a sequence is PyTorch's own, too."""
+    kernel = convolution((8, 96, 500), (96, 1, 3), (8, 96, 500), groups=96)
+
+    assert ConvolutionScratch().scratch(kernel, card(A100)) == NONE
 
 
 def test_a_contiguous_fp32_depthwise_convolution_is_pytorchs_own() -> None:

@@ -1,0 +1,71 @@
+"""What two cards must share to share a need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from estimator.cudnn import Answer, Card, Plan, Question
+from estimator.device import Device
+from estimator.need import lower_for
+from estimator.spec.training import Runtime
+from estimator.trace import Kernel, Role, TensorFacts, Trace, TraceBuilder
+from estimator.units import MIB
+
+A100 = Device(
+    name="a100",
+    total_bytes=None,
+    reservation_bytes=0,
+    budget_bytes=None,
+    compute_capability=(8, 0),
+)
+L4 = replace(A100, name="l4", compute_capability=(8, 9))
+
+
+class Library:
+    """One plan of 256 MiB on every card; a second one without workspace on some."""
+
+    reason = None
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        card: Card,
+        *,
+        wanted: int | None,  # noqa: ARG002
+    ) -> list[Answer | None]:
+        """Return the plans of *card*."""
+        sizes = (256 * MIB,) if card.compute_capability == (8, 0) else (256 * MIB, 0)
+        plans = tuple(Plan(engine=1, notes=(), workspace=size) for size in sizes)
+        return [Answer(version=92600, instant=plans, fallback=())] * len(questions)
+
+
+def trace() -> Trace:
+    """Return one convolution of a job that states its version."""
+    builder = TraceBuilder(framework="pytorch", framework_version="2.15.0")
+    builder.alloc(MIB, Role.ACTIVATION)
+    shapes = ((8, 64, 56, 56), (64, 64, 3, 3), (8, 64, 56, 56))
+    builder.kernel(
+        Kernel(
+            operator="aten.convolution",
+            operands=tuple(TensorFacts(shape=shape, dtype="float32") for shape in shapes),
+        )
+    )
+    return builder.build()
+
+
+def test_programs_that_differ_in_what_they_can_do_with_are_not_the_same() -> None:
+    """Equal sizes, other choices under pressure: two keys, whichever card comes first."""
+    on_a100, on_l4 = (lower_for(trace(), card, Runtime(), Library()) for card in (A100, L4))
+
+    assert on_a100.program.sizes == on_l4.program.sizes
+    assert on_a100.key != on_l4.key
+
+
+def test_a_job_whose_convolutions_nobody_answers_for_is_known_as_such() -> None:
+    """Its interval is wider; one that asked, or has no convolutions, is not."""
+    empty = TraceBuilder(framework="pytorch", framework_version="2.15.0").build()
+
+    assert lower_for(trace(), A100, Runtime()).is_bounded
+    assert not lower_for(trace(), A100, Runtime(), Library()).is_bounded
+    assert not lower_for(empty, A100, Runtime()).is_bounded
