@@ -23,7 +23,7 @@ from estimator.errors import EstimatorError
 from estimator.frontends import Frontend, load
 from estimator.frontends.recorded import another_job
 from estimator.need import enough_of, lower_for
-from estimator.pipeline import method_of, overheads_for
+from estimator.pipeline import has_taken_release, method_of, overheads_for
 from estimator.result import Fit, Knob
 from estimator.spec import CheckpointMode, JobPhase, JobSpec, ModelSource, Precision, parse_spec
 from estimator.trace import Trace
@@ -153,7 +153,13 @@ def _room(spec: JobSpec, device: Device, trace: Trace, *, unasked: bool) -> int:
     beside = overheads.total.high + spec.runtime.extra_bytes + loaders
     room = (device.budget_bytes or 0) - beside
     # The inverse of the margin of `enough`, rounded down: bounded(room) is within the budget.
-    margin = bounded(1_000_000, method_of(spec, trace), Bound.ENOUGH, unasked=unasked)
+    margin = bounded(
+        1_000_000,
+        method_of(spec, trace),
+        Bound.ENOUGH,
+        unasked=unasked,
+        unstated=has_taken_release(trace),
+    )
     return room * 1_000_000 // margin
 
 

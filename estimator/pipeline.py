@@ -9,8 +9,9 @@ for all cards that lower it to the same program.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from estimator.answer import Ends, answer
 from estimator.calibration import Bound, bounded
@@ -76,7 +77,17 @@ class Job:
             trace=trace,
             lowered=lowered,
             overheads=overheads,
-            ends=ends_of(need, run, method, least=least, unasked=lowered.is_bounded),
+            ends=ends_of(
+                need,
+                run,
+                partial(
+                    bounded,
+                    method=method,
+                    unasked=lowered.is_bounded,
+                    unstated=has_taken_release(trace),
+                ),
+                least=least,
+            ),
             allocator_limit=allowed_bytes(lowered, device, self.spec),
             method=method,
             elapsed_seconds=time.monotonic() - started,
@@ -185,22 +196,23 @@ def method_of(spec: JobSpec, trace: Trace) -> Method:
     return Method.FORMULA if is_unlike else Method.TRACE
 
 
-def ends_of(need: Need, run: Replay, method: Method, *, least: int, unasked: bool) -> Ends:
+def has_taken_release(trace: Trace) -> bool:
+    """Return whether the release of the model's library was taken, not told."""
+    return any(note.path == "runtime.libraries.transformers" for note in trace.assumptions)
+
+
+def ends_of(need: Need, run: Replay, moved: Callable[..., int], *, least: int) -> Ends:
     """Return the interval around the need and the run; *least* may be another job's need.
 
     `most` is the larger of a margin over the run, and the run with every uncertain workspace at
-    its high end. *unasked*: convolutions were bounded, cuDNN gave no answers.
+    its high end. *moved* moves bytes outwards by the margin of a `bound`.
     """
-
-    def moved(nbytes: int, bound: Bound) -> int:
-        return bounded(nbytes, method, bound, unasked=unasked)
-
     return Ends(
         run=run,
-        least_reserved=min(moved(least, Bound.LEAST), run.reserved),
-        enough_reserved=moved(need.enough, Bound.ENOUGH),
-        most_allocated=max(moved(run.allocated, Bound.MOST_ALLOCATED), need.most.allocated),
+        least_reserved=min(moved(least, bound=Bound.LEAST), run.reserved),
+        enough_reserved=moved(need.enough, bound=Bound.ENOUGH),
+        most_allocated=max(moved(run.allocated, bound=Bound.MOST_ALLOCATED), need.most.allocated),
         most_reserved=max(
-            moved(max(run.reserved, need.enough), Bound.MOST_RESERVED), need.most.reserved
+            moved(max(run.reserved, need.enough), bound=Bound.MOST_RESERVED), need.most.reserved
         ),
     )

@@ -19,7 +19,6 @@ from estimator.kernels.convolution import ConvolutionScratch, bounded_note
 from estimator.kernels.dispatch import OPERATORS, convolution_of, is_native, questions_of
 from estimator.kernels.layout_bound import bounded_choice, older_choice
 from estimator.kernels.versions import version_of
-from estimator.notes import AssumptionCode
 from estimator.trace import Trace
 
 V8_SINCE = (2, 0)
@@ -42,7 +41,7 @@ def workspaces_of(
     if card is None:
         return ConvolutionScratch(assumption=bounded_note("its architecture is not in the catalog"))
     is_stated = named is not None or not any(
-        note.code is AssumptionCode.FRAMEWORK_VERSION for note in trace.assumptions
+        note.path == "frameworkVersion" for note in trace.assumptions
     )
     wanted = cudnn_version(trace.framework_version, named) if is_stated else None
     answers = plans.ask(questions, card, wanted=wanted)

@@ -39,6 +39,15 @@ def test_the_interval_holds_the_figure(nbytes: int, method: Method) -> None:
 
 
 @pytest.mark.parametrize("bound", list(Bound))
+def test_a_release_that_was_taken_makes_the_interval_no_narrower(bound: Bound) -> None:
+    """Least goes lower, the others higher, for every method."""
+    for method in Method:
+        told = bounded(1 << 30, method, bound)
+        taken = bounded(1 << 30, method, bound, unstated=True)
+        assert taken <= told if bound is Bound.LEAST else taken >= told
+
+
+@pytest.mark.parametrize("bound", list(Bound))
 def test_without_cudnns_answers_the_interval_is_no_narrower(bound: Bound) -> None:
     """Least goes lower, the others higher, for every method."""
     for method in Method:
