@@ -99,8 +99,8 @@ def lower_for(
     program = at(End.EXPECTED)
     return Lowered(
         program=program,
-        frugal=at(End.LOW),
-        lavish=at(End.HIGH),
+        frugal=program if program.is_certain else at(End.LOW),
+        lavish=program if program.is_certain else at(End.HIGH),
         settings=settings,
         unknowns=(*program.unknowns, *unknowns),
         is_bounded=workspaces.is_bounded and uses_cudnn(trace),
@@ -108,11 +108,13 @@ def lower_for(
 
 
 def need_of(lowered: Lowered) -> Need:
-    """Return the need of the programs: three free replays and two searches."""
+    """Return the need of the programs; of one that is certain, its own at both ends."""
     free = replay(lowered.program, lowered.allocator())
+    enough = enough_of(lowered, free)
+    if lowered.program.is_certain:
+        return Need(free=free, least=enough, enough=enough, most=free)
     frugal = replay(lowered.frugal, lowered.allocator())
     least = _smallest(lowered, lowered.frugal, frugal)
-    enough = enough_of(lowered, free)
     # Less scratch can happen to lay blocks out worse: the job may take either way.
     return Need(
         free=free,

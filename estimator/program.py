@@ -29,5 +29,7 @@ class Program:
     place_table: tuple[Place, ...]
     choices: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Scratch tensor id -> sizes to try after `sizes[id]` fails, in order; the last may be 0."""
+    is_certain: bool = True
+    """Whether no scratch tensor could have another size: every end of the range is this program."""
     assumptions: tuple[Assumption, ...] = ()
     unknowns: tuple[Unknown, ...] = ()

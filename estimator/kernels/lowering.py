@@ -123,6 +123,7 @@ class _Lowering:
             places=self.places,
             place_table=trace.place_table,
             choices=self.choices,
+            is_certain=all(scratch.is_certain for scratch in self.known.values()),
             assumptions=(*trace.assumptions, *self.assumptions),
             unknowns=(
                 *trace.unknowns,

@@ -42,6 +42,11 @@ class Block:
     most: int | None = None
     """High end where *nbytes* is not certain; None: *nbytes* itself."""
 
+    @property
+    def is_certain(self) -> bool:
+        """Return whether both ends of the range are *nbytes*."""
+        return self.least in (None, self.nbytes) and self.most in (None, self.nbytes)
+
 
 Group = tuple[Block, ...]
 """Blocks that are alive together."""
@@ -62,6 +67,12 @@ class Scratch:
     def blocks(self) -> Group:
         """Return every block of a call that is not the first."""
         return tuple(block for group in self.groups for block in group)
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether every block has one size."""
+        groups = (*self.groups, *self.search)
+        return all(block.is_certain for group in groups for block in group)
 
 
 NONE = Scratch()

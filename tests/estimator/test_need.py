@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from estimator.cudnn import Answer, Card, Plan, Question
 from estimator.device import Device
-from estimator.need import lower_for
+from estimator.need import lower_for, need_of
 from estimator.spec.training import Runtime
 from estimator.trace import Kernel, Role, TensorFacts, Trace, TraceBuilder
 from estimator.units import MIB
@@ -69,3 +69,25 @@ def test_a_job_whose_convolutions_nobody_answers_for_is_known_as_such() -> None:
     assert lower_for(trace(), A100, Runtime()).is_bounded
     assert not lower_for(trace(), A100, Runtime(), Library()).is_bounded
     assert not lower_for(empty, A100, Runtime()).is_bounded
+
+
+def test_a_program_without_ranges_is_lowered_and_searched_once() -> None:
+    """A language model has nothing uncertain: all three programs are one, and so are the needs."""
+    builder = TraceBuilder(framework="pytorch", framework_version="2.13.0")
+    tensor = builder.alloc(30 * MIB, Role.ACTIVATION)
+    builder.kernel(Kernel(operator="aten.mm", operands=()))
+    builder.free(tensor)
+
+    lowered = lower_for(builder.build(), A100, Runtime())
+    need = need_of(lowered)
+
+    assert lowered.frugal is lowered.program is lowered.lavish
+    assert (need.least, need.most) == (need.enough, need.free)
+
+
+def test_a_program_with_a_range_is_lowered_at_both_ends() -> None:
+    """A bounded convolution: nothing at the low end."""
+    lowered = lower_for(trace(), A100, Runtime())
+
+    assert not lowered.program.is_certain
+    assert sum(lowered.frugal.sizes) < sum(lowered.program.sizes)
