@@ -17,8 +17,6 @@ the catalog has those that are known.
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from estimator.catalog.gpu import Gpu
 from estimator.catalog.stacks import Version
 from estimator.device import ComputeCapability
@@ -34,15 +32,6 @@ PASCAL = 108 * MIB
 """Largest figure before Volta: P100, 16,384 less 16,276 MiB."""
 BASE, SHARE, MOST = 256 * MIB, 128, 896 * MIB
 """256 MiB and a 128th. Known: 8 GB 215-256, 24 GB 316-541, 48 GB 464-652, 80 GB 550-870."""
-
-
-class Meter(StrEnum):
-    """What read a card's used memory."""
-
-    NVML_V1 = "nvml-v1"
-    """`nvmlDeviceGetMemoryInfo`, as pynvml calls it by default."""
-    NVIDIA_SMI = "nvidia-smi"
-    """`memory.used` of nvidia-smi, or version 2 of the same function."""
 
 
 def assumed_reservation(
@@ -85,10 +74,3 @@ def counts_reservation(driver: str | None, *, cuda: Version | None = None) -> bo
     if major.isdecimal():
         return int(major) >= COUNTS_RESERVATION
     return None if cuda is None else cuda >= COUNTS_SINCE
-
-
-def used_counts_reservation(
-    meter: Meter, driver: str | None, *, cuda: Version | None = None
-) -> bool | None:
-    """Return whether what *meter* calls used on a card has the reservation in it."""
-    return counts_reservation(driver, cuda=cuda) if meter is Meter.NVML_V1 else False

@@ -14,11 +14,13 @@ Two things no answer tells, each a rule that readings support and nothing proves
 
 * Which plan is the fastest, and which plan a library before 9.8 puts first. A 1x1 filter needs
   no gathering, so the plan with the smallest workspace is taken for it; for every other filter
-  the library's own first. Found on the six gpumemnet networks (torch 2.4, A100, benchmark off):
-  readings less replayed reserved are 853-1,209 MiB with it, 701-7,785 with any of: no workspaces,
-  the first plan of 9.26 everywhere, the fastest by a roofline.
+  the library's own first. Chosen on six gpumemnet runs (torch 2.4, A100, benchmark off), whose
+  readings less replayed reserved should be one machine's context: 853 to 1,209 MiB with it, 1,159
+  to 7,785 without workspaces, -1,189 to 1,409 with the first plan of 9.26 for every filter.
 * That the search's one large workspace does not show: on every fourth timm-a100 case readings
-  follow it with a slope of 0.06. It is charged at the high end only.
+  follow it with a slope of -0.03. It is charged at the high end only.
+
+`python -m tests.bench.rules` prints these figures.
 
 Not modelled: TORCH_CUDNN_USE_HEURISTIC_MODE_B, an errata file of the user's
 (CUDNN_ERRATA_JSON_FILE), algorithms of the v7 interface (torch before 2.0).

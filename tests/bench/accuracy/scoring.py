@@ -16,11 +16,6 @@ from estimator.catalog.stacks import NEWEST, stack_of
 from tests.bench.accuracy.answers import Answer, Sizes
 from tests.bench.accuracy.cases import Case, Metric, View
 
-FIRST_COUNTING_CUDA = (11, 6)
-"""CUDA 11.6 came with driver 510, the first whose NVML counts the reservation as used
-(`estimator/catalog/reservation.py`). A job of an older toolkit is taken to have run on a driver
-of its time."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
@@ -84,13 +79,11 @@ def counts_as_used(case: Case) -> bool:
     """
     if case.reading.view is not View.CARD:
         return False
-    named = counts_reservation(case.spec.get("runtime", {}).get("driver"))
-    if named is not None:
-        return named
-    if case.spec.get("framework") != "pytorch":
+    driver = case.spec.get("runtime", {}).get("driver")
+    if driver is None and case.spec.get("framework") != "pytorch":
         return False
     stack = stack_of(case.spec.get("frameworkVersion")) or NEWEST
-    return stack.cuda >= FIRST_COUNTING_CUDA
+    return bool(counts_reservation(driver, cuda=stack.cuda))
 
 
 def _figure(sizes: Sizes, metric: Metric) -> int | None:

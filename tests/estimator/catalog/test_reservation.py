@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from estimator.catalog.reservation import Meter, counts_reservation, used_counts_reservation
+from estimator.catalog.reservation import counts_reservation
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,3 @@ def test_totals_hold_the_reservation_from_driver_510_on(
 ) -> None:
     """A named driver decides; else software of CUDA 11.6 on is taken to run on 510 or newer."""
     assert counts_reservation(driver, cuda=cuda) is expected
-
-
-def test_nvidia_smi_leaves_the_reservation_out_of_used() -> None:
-    """Only the first version of NVML's call counts it as used, and not before driver 510."""
-    assert used_counts_reservation(Meter.NVML_V1, "535.54.03") is True
-    assert used_counts_reservation(Meter.NVML_V1, "470.82.01") is False
-    assert used_counts_reservation(Meter.NVIDIA_SMI, "535.54.03") is False
-    assert used_counts_reservation(Meter.NVML_V1, None) is None

@@ -272,3 +272,14 @@ def test_sorting_holds_keys_and_indices_twice() -> None:
     assert lower(trace, A100).sizes == array("q", [50_000 * (4 + 8)])
     assert lower(trace, A100, end=End.LOW).sizes == array("q")
     assert lower(trace, A100, end=End.HIGH).sizes == array("q", [3 * 50_000 * (4 + 8)])
+
+
+def test_variables_that_change_cudnns_choice_are_named() -> None:
+    """They are not modelled; a job without convolutions does not care."""
+    environment = {"TORCH_CUDNN_USE_HEURISTIC_MODE_B": "1"}
+    convolving = traced(lambda builder: builder.kernel(convolution()))
+    multiplying = traced(lambda builder: builder.kernel(product()))
+
+    named = lower(convolving, A100, environment=environment).unknowns
+    assert [each.path for each in named] == ["runtime.env.TORCH_CUDNN_USE_HEURISTIC_MODE_B"]
+    assert lower(multiplying, A100, environment=environment).unknowns == ()
