@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -71,13 +72,13 @@ class Child(Generic[Ready]):
         self._stop_listening()
         await asyncio.shield(self.ended)
 
+    @abstractmethod
     def _note(self, message: Mapping[str, Any]) -> None:
         """Act on what the process said."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _lose(self, status: int) -> None:
         """End what waits for the process, which has ended with *status*."""
-        raise NotImplementedError
 
     def _started(self, ready: Ready) -> None:
         self._timer.cancel()

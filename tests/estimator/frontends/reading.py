@@ -180,3 +180,17 @@ def sizes_in(trace: Trace, phase: Phase) -> list[int]:
         for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True)
         if kind == EventKind.ALLOC and trace.place_table[place].phase is phase
     ]
+
+
+def kept(trace: Trace, nbytes: int) -> int:
+    """Return how many tensors of *nbytes* of the last forward are alive as its backward starts."""
+    alive: set[int] = set()
+    for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True):
+        where = trace.place_table[place]
+        if where.phase is Phase.BACKWARD and where.step == 2:
+            break
+        if kind == EventKind.ALLOC:
+            alive.add(identifier)
+        elif kind == EventKind.FREE:
+            alive.discard(identifier)
+    return sum(trace.sizes[identifier] == nbytes for identifier in alive)

@@ -11,10 +11,10 @@ import pytest
 
 from estimator.catalog.contemporaries import CONTEMPORARIES, contemporary
 from estimator.frontends.pytorch.build.releases import parse_release
-from estimator.trace import EventKind, Phase, Trace
+from estimator.trace import EventKind, Trace
 from tests.estimator.frontends import children
 from tests.estimator.frontends.conftest import InChild
-from tests.estimator.frontends.reading import bert, job, llama, operators
+from tests.estimator.frontends.reading import bert, job, kept, llama, operators
 
 pytestmark = pytest.mark.torch
 
@@ -76,20 +76,6 @@ def made(trace: Trace, nbytes: int) -> int:
         for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True)
         if kind == EventKind.ALLOC and trace.place_table[place].step == 2
     )
-
-
-def kept(trace: Trace, nbytes: int) -> int:
-    """Return how many tensors of *nbytes* are alive as the second step's backward starts."""
-    alive: set[int] = set()
-    for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True):
-        where = trace.place_table[place]
-        if where.phase is Phase.BACKWARD and where.step == 2:
-            break
-        if kind == EventKind.ALLOC:
-            alive.add(identifier)
-        elif kind == EventKind.FREE:
-            alive.discard(identifier)
-    return sum(trace.sizes[identifier] == nbytes for identifier in alive)
 
 
 def test_t5_of_a_torch_2_6_job_attends_eagerly(in_child: InChild) -> None:

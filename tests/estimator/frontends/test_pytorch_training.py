@@ -320,3 +320,29 @@ def test_an_evaluation_holds_the_outputs_of_the_batch_before(in_child: InChild) 
     outputs = 512 * 1000 * 4
     assert most_alive(kept, outputs, "aten.addmm", Phase.EVALUATION) == 2
     assert most_alive(dropped, outputs, "aten.addmm", Phase.EVALUATION) == 1
+
+
+def test_a_loader_that_copies_ahead_has_memory_of_its_own(in_child: InChild) -> None:
+    """Images come from a second stream: bytes and floats of each, three batches at most at once."""
+    size = [3, 64, 64]
+    pixels = 2 * 3 * 64 * 64
+    document = job(torchvision("resnet18"), input={"imageSize": size, "batchSize": 2})
+    document["input"]["prefetchBatches"] = 1
+
+    trace = in_child(children.trace, document)
+
+    beside = [trace.sizes[i] for i, stream in enumerate(trace.streams) if stream]
+    assert {pixels, 4 * pixels} <= set(beside)
+    live = most = 0
+    for kind, tensor in zip(trace.kinds, trace.ids, strict=True):
+        if kind in (EventKind.ALLOC, EventKind.FREE) and trace.streams[tensor]:
+            live += trace.sizes[tensor] * (1 if kind == EventKind.ALLOC else -1)
+            most = max(most, live)
+    assert 3 * 4 * pixels <= most < 3 * 4 * pixels + pixels + 1024
+
+
+def test_without_batches_ahead_everything_is_on_one_stream(in_child: InChild) -> None:
+    """The loop copies its batch itself."""
+    trace = in_child(children.trace, job(torchvision("resnet18"), input={"imageSize": [3, 64, 64]}))
+
+    assert set(trace.streams) == {0}

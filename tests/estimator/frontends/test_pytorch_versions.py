@@ -12,27 +12,13 @@ import pytest
 from estimator.trace import EventKind, Phase, Trace
 from tests.estimator.frontends import children
 from tests.estimator.frontends.conftest import InChild
-from tests.estimator.frontends.reading import bert, job, llama, operators, peak, torchvision
+from tests.estimator.frontends.reading import bert, job, kept, llama, operators, peak, torchvision
 
 pytestmark = pytest.mark.torch
 
 BATCH, LENGTH, HEADS = 2, 128, 4
 SCORES = 4 * BATCH * HEADS * LENGTH * LENGTH
 """Bytes of one fp32 score matrix of the small BERT."""
-
-
-def kept(trace: Trace, nbytes: int) -> int:
-    """Return how many tensors of *nbytes* of the last forward are alive as its backward starts."""
-    alive: set[int] = set()
-    for kind, identifier, place in zip(trace.kinds, trace.ids, trace.places, strict=True):
-        where = trace.place_table[place]
-        if where.phase is Phase.BACKWARD and where.step == 2:
-            break
-        if kind == EventKind.ALLOC:
-            alive.add(identifier)
-        elif kind == EventKind.FREE:
-            alive.discard(identifier)
-    return sum(trace.sizes[identifier] == nbytes for identifier in alive)
 
 
 def eager_bert(version: str, **training: Any) -> dict[str, Any]:
