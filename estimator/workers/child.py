@@ -12,7 +12,7 @@ import os
 import socket
 import subprocess
 import sys
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -27,7 +27,7 @@ _MAX_MESSAGE = 1 << 16
 Ready = TypeVar("Ready")
 
 
-class Child(Generic[Ready]):
+class Child(ABC, Generic[Ready]):
     """A running child: `ready` and `ended` are futures. What it says is for the subclass."""
 
     NAME = "the estimator process"
