@@ -46,6 +46,8 @@ class Ends:
     enough_reserved: int
     most_allocated: int
     most_reserved: int
+    last_batch: int = 0
+    """What a smaller batch at the end of an epoch may add; `enough_reserved` holds its part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +110,16 @@ def answer(
 def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Figures:
     """Return the four figures: the allocator's bytes, overheads and the job's own extras.
 
-    What the allocator and what the rest may take above expectation have nothing to do with each
-    other, so `most` adds them as independent errors add: by their squares. `least` and `enough`
-    decide, and add both ends.
+    What the allocator, a last smaller batch and the rest may take above expectation have nothing
+    to do with each other, so `most` adds them as independent errors add: by their squares.
+    `least` and `enough` decide, and add both ends.
     """
     beside = overheads.total
     low = beside.low + other + loaders * overheads.context.low
     expected = beside.expected + other + loaders * overheads.context.expected
     high = beside.high + other + loaders * overheads.context.high
-    above = math.hypot(ends.most_reserved - ends.run.reserved, high - expected)
+    above = math.hypot(ends.most_reserved - ends.run.reserved, ends.last_batch)
+    above_device = math.hypot(above, high - expected)
     return _Figures(
         least=Least(reserved_bytes=ends.least_reserved, device_bytes=ends.least_reserved + low),
         enough=Enough(device_bytes=ends.enough_reserved + high),
@@ -127,8 +130,8 @@ def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Fig
         ),
         most=Usage(
             allocated_bytes=ends.most_allocated,
-            reserved_bytes=ends.most_reserved,
-            device_bytes=ends.run.reserved + expected + math.ceil(above),
+            reserved_bytes=ends.run.reserved + math.ceil(above),
+            device_bytes=ends.run.reserved + expected + math.ceil(above_device),
         ),
     )
 

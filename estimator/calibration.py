@@ -8,6 +8,7 @@ Needs round up, and so do margins above; margins below round down.
 What the margins of a trace rest on is printed by `python -m tests.bench.rules`.
 Not modelled: that residuals grow with reserved ÷ allocated, or differ by model family; what a
 workspace that is not certain may add is no margin but a run of its own (`End.HIGH`).
+An epoch's last batch, smaller than the others, is not traced: what it may add is bytes of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from estimator.allocators.rounding import SMALL_REQUEST, block_size, segment_size
 from estimator.result import Method
+from estimator.spec import JobPhase, JobSpec
+from estimator.trace import EventKind, Role, Trace
 
 
 class Bound(StrEnum):
@@ -86,6 +90,10 @@ A fitted margin names the cases it was fitted on; those are then not quoted as a
 """
 
 
+OF_A_BATCH = frozenset({Role.INPUT, Role.ACTIVATION, Role.TEMPORARY})
+"""Roles of tensors that a step makes anew from its batch."""
+
+
 UNASKED: Mapping[Bound, Margin] = {
     Bound.MOST_ALLOCATED: _assumed(50, "workspaces hardly move what is allocated"),
     Bound.MOST_RESERVED: _assumed(
@@ -130,3 +138,57 @@ def bounded(
     if bound is Bound.LEAST:
         return nbytes * (1000 - margin) // 1000
     return -(-nbytes * (1000 + margin) // 1000)
+
+
+LAST_BATCH = Margin(
+    thousandths=20,
+    is_fitted=True,
+    reason="95th percentile of what a smaller batch and a full one after it reserve above two "
+    "full ones and the largest tensor a step hands over: 1.9 % of 66 replays (11 networks), at "
+    "worst 3.7 %; with expandable segments 0 %, at worst 8 %",
+)
+"""Of reserved: tensors of a smaller batch fall into other size classes and open segments."""
+
+
+def last_batch(spec: JobSpec, trace: Trace, reserved: int) -> int:
+    """Return what the smaller batch at the end of an epoch may add to *reserved*.
+
+    0 where there is none: a batch of one, and jobs that do not train. Whether the data set
+    divides, or the loader drops the rest, no spec says.
+    """
+    if not _may_end_smaller(spec):
+        return 0
+    return handed_to_next(spec, trace) + -(-reserved * LAST_BATCH.thousandths // 1000)
+
+
+def handed_to_next(spec: JobSpec, trace: Trace) -> int:
+    """Return what `enough` of *spec* has to have beside a run of full batches.
+
+    Under a cap the allocator gives cached segments back, but not one that holds a live tensor:
+    the outputs of the smaller batch lie where those of a full one would.
+    `least` stays: a job may be without such a batch.
+    """
+    return handed_over(trace) if _may_end_smaller(spec) else 0
+
+
+def _may_end_smaller(spec: JobSpec) -> bool:
+    return spec.phase is JobPhase.TRAIN and spec.input.batch_size > 1
+
+
+def handed_over(trace: Trace) -> int:
+    """Return the segment of the largest tensor that a step leaves for the next, 0 of one step.
+
+    The batch, and the outputs of a loop that keeps them: alive until the next forward has made
+    its own. After a smaller batch they leave no room for that, and one more segment is opened.
+    """
+    alive: set[int] = set()
+    for kind, tensor, place in zip(trace.kinds, trace.ids, trace.places, strict=True):
+        step = trace.place_table[place].step
+        if step > 1:
+            blocks = [block_size(trace.sizes[each]) for each in alive if trace.sizes[each]]
+            return max((segment_size(b) for b in blocks if b > SMALL_REQUEST), default=0)
+        if kind == EventKind.FREE:
+            alive.discard(tensor)
+        elif kind == EventKind.ALLOC and step == 1 and trace.roles[tensor] in OF_A_BATCH:
+            alive.add(tensor)
+    return 0

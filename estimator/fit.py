@@ -16,7 +16,7 @@ from typing import Any
 
 from estimator.answer import device_facts
 from estimator.batching import BatchFamily, family_of
-from estimator.calibration import Bound, bounded
+from estimator.calibration import Bound, bounded, handed_to_next
 from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.errors import EstimatorError
@@ -151,7 +151,7 @@ def _room(spec: JobSpec, device: Device, trace: Trace, *, unasked: bool) -> int:
     overheads = overheads_for(spec, device, trace)
     loaders = spec.runtime.data_loader_cuda_workers * overheads.context.high
     beside = overheads.total.high + spec.runtime.extra_bytes + loaders
-    room = (device.budget_bytes or 0) - beside
+    room = (device.budget_bytes or 0) - beside - handed_to_next(spec, trace)
     # The inverse of the margin of `enough`, rounded down: bounded(room) is within the budget.
     margin = bounded(
         1_000_000,

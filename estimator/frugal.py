@@ -17,6 +17,7 @@ from estimator.spec.vocabulary import KernelSet, LossKind, Padding
 
 SHORTEST = 1
 """Tokens of the shortest sample if nothing is known of the data."""
+_SGD: Mapping[str, Any] = {"name": "sgd"}
 
 
 def frugal_spec(spec: JobSpec) -> JobSpec | None:
@@ -26,6 +27,9 @@ def frugal_spec(spec: JobSpec) -> JobSpec | None:
     * A fused or chunked loss and Liger's kernels keep less than what is traced in their place.
       How much less is not modelled; a job of one token is surely below it.
     * Paged optimizer states may leave the card: plain SGD keeps none.
+    * CUDA graphs hold more than eager steps do, and a model may turn out not to be recorded.
+    * Who gets which parameters under Muon, and how long the history of L-BFGS is, no spec says:
+      Muon keeps a momentum of everything at least, as SGD does, L-BFGS perhaps nothing yet.
     """
     changes: dict[str, Any] = {}
     training = spec.training
@@ -35,11 +39,26 @@ def frugal_spec(spec: JobSpec) -> JobSpec | None:
         or training.kernels is KernelSet.LIGER
     ):
         changes["input"] = _shortest(spec)
-    if spec.phase is JobPhase.TRAIN and training.optimizer.paged:
-        changes["training"] = {"optimizer": {"name": "sgd"}}
+    steps = _steps(spec)
+    if steps:
+        changes["training"] = steps
     if not changes:
         return None
     return parse_spec(_merged(spec.document(), changes))
+
+
+def _steps(spec: JobSpec) -> dict[str, Any]:
+    """Return what of `training` the cheapest job does otherwise."""
+    changes: dict[str, Any] = {}
+    if spec.training.compile.records_graphs:
+        changes["compile"] = {"enabled": True}
+    if spec.phase is JobPhase.TRAIN:
+        optimizer = spec.training.optimizer
+        if optimizer.paged or optimizer.name.lower() == "lbfgs":
+            changes["optimizer"] = _SGD
+        elif optimizer.name.lower() == "muon":
+            changes["optimizer"] = {**_SGD, "momentum": 0.9, "inBackward": optimizer.in_backward}
+    return changes
 
 
 def _shortest(spec: JobSpec) -> dict[str, Any]:

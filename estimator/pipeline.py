@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from estimator.answer import Ends, answer
-from estimator.calibration import Bound, bounded
+from estimator.calibration import Bound, bounded, handed_to_next, last_batch
 from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.errors import EstimatorError
@@ -71,23 +71,20 @@ class Job:
         overheads = overheads_for(self.spec, device, trace)
         run = run_on(lowered, need, device, self.spec, overheads)
         method = method_of(self.spec, trace)
+        moved = partial(
+            bounded,
+            method=method,
+            unasked=lowered.is_bounded,
+            unstated=has_taken_release(trace),
+        )
+        ends = ends_of(need, run, moved, least=least)
         return answer(
             spec=self.spec,
             device=device,
             trace=trace,
             lowered=lowered,
             overheads=overheads,
-            ends=ends_of(
-                need,
-                run,
-                partial(
-                    bounded,
-                    method=method,
-                    unasked=lowered.is_bounded,
-                    unstated=has_taken_release(trace),
-                ),
-                least=least,
-            ),
+            ends=with_last_batch(ends, self.spec, trace),
             allocator_limit=allowed_bytes(lowered, device, self.spec),
             method=method,
             elapsed_seconds=time.monotonic() - started,
@@ -215,4 +212,13 @@ def ends_of(need: Need, run: Replay, moved: Callable[..., int], *, least: int) -
         most_reserved=max(
             moved(max(run.reserved, need.enough), bound=Bound.MOST_RESERVED), need.most.reserved
         ),
+    )
+
+
+def with_last_batch(ends: Ends, spec: JobSpec, trace: Trace) -> Ends:
+    """Return *ends* with room for the smaller batch an epoch of *spec* may end with."""
+    return replace(
+        ends,
+        enough_reserved=ends.enough_reserved + handed_to_next(spec, trace),
+        last_batch=last_batch(spec, trace, ends.run.reserved),
     )

@@ -5,6 +5,12 @@
 Scratch is allocated where the call is, after its outputs, and freed right behind it; cuBLAS's
 workspaces that a handle keeps are allocated at its first product. Every workspace that is not
 certain is taken at the end of its range that is asked for.
+
+Inside a CUDA graph scratch comes from the graph's private pool, as the tensors around it do. So
+does a handle's workspace, which PyTorch keeps for each handle and stream; it goes back as soon as
+memory outside the pool is asked for. Source: torch 2.15.0 (d0f2af8b)
+torch/_inductor/cudagraph_trees.py: `clear_cublas_manager` around each warm-up and recording.
+Not modelled: that this gives the workspaces of other streams back as well.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ from estimator.kernels.scratch import (
 from estimator.kernels.versions import version_of
 from estimator.notes import Assumption, Unknown, UnknownCode
 from estimator.program import Program
-from estimator.trace import EventKind, Kernel, Role, Trace
+from estimator.trace import FIRST_PRIVATE_POOL, EventKind, Kernel, Role, Trace
 
 
 class End(Enum):
@@ -92,6 +98,10 @@ class _Lowering:
     choices: dict[int, tuple[int, ...]] = field(default_factory=dict)
     handles: set[tuple[str, str]] = field(default_factory=set)
     """Threads and libraries whose handle has its workspace."""
+    pool: int = 0
+    """The private pool that memory was last asked of, 0 outside of any."""
+    pooled: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The same workspaces inside the pool, and their tensors."""
     known: dict[int, Scratch] = field(default_factory=dict)
     """Scratch by kernel id: a kernel in it has been called before."""
     assumptions: dict[Assumption, None] = field(default_factory=dict)
@@ -134,10 +144,33 @@ class _Lowering:
         )
 
     def copy(self, start: int, end: int) -> None:
-        """Append the trace's events from *start* up to *end*."""
+        """Append the trace's events from *start* up to *end*; see which pool they are in."""
+        if self.pooled:
+            start = self.leave_pool(start, end)
+        self.append(start, end)
+        last = self.trace.kinds.rfind(EventKind.ALLOC, start, end)
+        if last >= 0:
+            stream = self.trace.streams[self.trace.ids[last]]
+            self.pool = stream if stream >= FIRST_PRIVATE_POOL else 0
+
+    def append(self, start: int, end: int) -> None:
+        """Append the trace's events from *start* up to *end* as they are."""
         self.kinds += self.trace.kinds[start:end]
         self.ids.extend(self.trace.ids[start:end])
         self.places.extend(self.trace.places[start:end])
+
+    def leave_pool(self, start: int, end: int) -> int:
+        """Free the pool's workspaces where other memory is asked for; return the next event."""
+        trace = self.trace
+        for event in range(start, end):
+            is_asked = trace.kinds[event] == EventKind.ALLOC
+            if is_asked and trace.streams[trace.ids[event]] != self.pool:
+                self.append(start, event)
+                for tensor in self.pooled.values():
+                    self.event(EventKind.FREE, tensor, trace.places[event])
+                self.pooled.clear()
+                return event
+        return start
 
     def call(self, identifier: int, place: int) -> None:
         """Append what a kernel takes: first its handle's workspace, then its scratch."""
@@ -159,13 +192,21 @@ class _Lowering:
             self.event(EventKind.FREE, tensor, place)
 
     def open_handle(self, kernel: Kernel, place: int) -> None:
-        """Allocate what a handle keeps, at the first product that wants it; it is never freed."""
+        """Allocate what a handle keeps, at the first product that wants it.
+
+        Outside of a private pool it is never freed.
+        """
         thread = str(attribute(kernel, "thread") or "forward")
         kept = matmul.kept_bytes(kernel, self.device, self.version, self.environment)
         for library, nbytes in kept.items():
-            if nbytes and (thread, library) not in self.handles:
-                self.handles.add((thread, library))
-                self.allocate(Block(nbytes=nbytes), place)
+            handle = (thread, library)
+            if not nbytes or handle in (self.pooled if self.pool else self.handles):
+                continue
+            tensor = self.allocate(Block(nbytes=nbytes), place)
+            if self.pool:
+                self.pooled[handle] = tensor
+            else:
+                self.handles.add(handle)
 
     def scratch(self, kernel: Kernel) -> Scratch:
         """Return the scratch of *kernel*, noting what it rests on."""
@@ -206,7 +247,7 @@ class _Lowering:
         size = self.size(block)
         self.sizes.append(size)
         self.roles.append(Role.WORKSPACE)
-        self.streams.append(0)
+        self.streams.append(self.pool)
         smaller = tuple(choice for choice in block.choices if choice < size)
         if smaller:
             self.choices[tensor] = smaller

@@ -69,6 +69,13 @@ class Compile(Part):
     mode: Word = "default"
     cuda_graphs: Flag = False
 
+    @property
+    def records_graphs(self) -> bool:
+        """Return whether the step is recorded as CUDA graphs, which two of torch's modes do too."""
+        return self.enabled and (
+            self.cuda_graphs or self.mode in ("reduce-overhead", "max-autotune")
+        )
+
 
 class Float8(Part):
     recipe: Word = "tensorwise"

@@ -70,6 +70,7 @@ class ModelSource(StrEnum):
     DIFFUSERS = "diffusers"
     KERAS = "keras"
     MXNET = "mxnet"
+    ULTRALYTICS = "ultralytics"
     FILE = "file"
     LAYERS = "layers"
     TRACE = "trace"

@@ -42,6 +42,7 @@ from estimator.workers.limits import Limits
 from tests.bench.accuracy.cases import Case, read_cases, read_outcomes
 from tests.bench.accuracy.cases import End as Ended
 from tests.bench.accuracy.scoring import counts_as_used
+from tests.bench.rules_last_batch import print_last_batch
 
 PATIENCE_SECONDS = 3600.0
 JUMP = 0.15
@@ -256,6 +257,7 @@ async def main() -> None:
         print_older(older)
         print_unasked([*twelfth, *measured], plans)
         print_caps({run.name: run for run in capped}, plans)
+        print_last_batch()
 
     try:
         await asyncio.to_thread(work)

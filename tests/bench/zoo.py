@@ -3,7 +3,9 @@
     cases -> one training estimate each -> how many have an answer, and why the others have none
 
 Minutes, not seconds. Exit 1 if an answer is neither an estimate nor `unsupported`: a crash, a fault
-or a limit. Words after the command choose cases by how their ids begin: `transformers/causal-lm`.
+or a limit; and if a head of transformers has no estimate and `zoo_refusals.py` does not say why, or
+says so of one that has. Words after the command choose cases by how their ids begin:
+`transformers/causal-lm`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from admission.commands.estimate_cases import answer_cases
 from estimator.catalog import resolve_device
 from estimator.workers.pool import Workers
 from tests.bench.figures import machine
+from tests.bench.zoo_refusals import Reason, reason_of
 
 CARD = "a100-sxm4-80gb"
 GOOD, UNSUPPORTED = "estimate", "unsupported"
@@ -48,6 +51,8 @@ async def soak(beginnings: Sequence[str]) -> int:
     lines = cases(beginnings)
     workers = Workers()
     counts: Counter[tuple[str, str]] = Counter()
+    reasons: Counter[Reason] = Counter()
+    surprises: list[str] = []
     try:
         async for answer in answer_cases(
             lines, workers, device=resolve_device(CARD), window=2 * workers.max_concurrent
@@ -55,6 +60,10 @@ async def soak(beginnings: Sequence[str]) -> int:
             group = "/".join(answer["id"].split("/")[:2])
             kind = answer["error"]["kind"] if "error" in answer else GOOD
             counts[group, kind] += 1
+            reason = reason_of(answer["id"])
+            reasons.update([reason] if reason and kind != GOOD else [])
+            if group.startswith("transformers") and (kind == GOOD) is (reason is not None):
+                surprises.append(answer["id"])
             if kind != GOOD:
                 text = f"{answer['id']}: {kind}: {answer['error']['message'][:300]}"
                 console.print(text, soft_wrap=True, markup=False)
@@ -63,7 +72,12 @@ async def soak(beginnings: Sequence[str]) -> int:
     finally:
         await workers.close()
     console.print(_table(counts))
-    return 1 if any(kind not in (GOOD, UNSUPPORTED) for _, kind in counts) else 0
+    for reason, number in reasons.items():
+        console.print(f"{number} without an estimate: {reason}")
+    for name in surprises:
+        console.print(f"not as zoo_refusals.py says: {name}", soft_wrap=True)
+    failed = any(kind not in (GOOD, UNSUPPORTED) for _, kind in counts)
+    return 1 if failed or surprises else 0
 
 
 def _table(counts: Counter[tuple[str, str]]) -> Table:

@@ -11,12 +11,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
 
+from tests.bench.zoo_gaps import GAPS, LENGTHS, PARTS
+
 BATCH = 2
 LENGTH = 64
+LENGTH_WITH_IMAGE = 512
+"""The tokens of an image are among them."""
 LAYERS = 2
 
 DEPTHS = frozenset(
@@ -76,82 +81,15 @@ DEPTHS_TRIED = (LAYERS, 4, 6, 8, 12)
 
 PICKS = (
     "backbone_out_indices",
+    "deepstack_visual_indexes",
+    "global_attn_indexes",
     "intermediate_layers_indices",
     "neck_hidden_sizes",
     "out_indices",
+    "vision_feature_layer",
     "vision_feature_layers",
 )
 """Keys that name layers by their number."""
-
-LENGTHS = {"kosmos-2.5": 2048, "perceiver": 2048, "reformer": 4096}
-"""Models that take one length only in training, or whose image has more tokens."""
-
-GAPS: dict[str, dict[str, Any]] = {
-    "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},
-    "xmod": {"languages": ["en_XX"]},
-    "nemotron": {"num_key_value_heads": 8},
-    "hunyuan_v1_dense": {"head_dim": 128},
-    "hunyuan_v1_moe": {"head_dim": 128},
-    "ministral": {"head_dim": 128},
-    "reformer": {"is_decoder": True},
-    "beit": {"out_indices": [3, 5, 7, 11]},
-    "wav2vec2-bert": {"vocab_size": 32},
-    "wav2vec2-conformer": {"vocab_size": 32},
-    "deepseek_v2": {"num_experts_per_tok": 6, "moe_intermediate_size": 1408},
-    "bamba": {"attn_layer_indices": [1]},
-    "granitemoehybrid": {"layer_types": ["mamba", "attention"], "num_hidden_layers": 2},
-    **{
-        name: {"vision_config": {"model_type": "siglip_vision_model", "image_size": 896}}
-        for name in ("gemma3", "shieldgemma2")
-    },
-    **{
-        name: {
-            "vision_config": {
-                "model_type": "clip_vision_model",
-                "image_size": 336,
-                "patch_size": 14,
-                "num_hidden_layers": 2,
-            }
-        }
-        for name in ("llava_next", "llava_next_video")
-    },
-    "lfm2_moe": {"layer_types": ["conv", "full_attention"], "num_hidden_layers": 2},
-}
-"""What default configurations leave out and every published one has."""
-
-PARTS: dict[str, dict[str, Any]] = {
-    "encoder-decoder": {
-        "encoder": {"model_type": "bert", "num_hidden_layers": LAYERS},
-        "decoder": {
-            "model_type": "bert",
-            "num_hidden_layers": LAYERS,
-            "is_decoder": True,
-            "add_cross_attention": True,
-        },
-    },
-    "vision-encoder-decoder": {
-        "encoder": {"model_type": "vit", "num_hidden_layers": LAYERS},
-        "decoder": {
-            "model_type": "gpt2",
-            "n_layer": LAYERS,
-            "add_cross_attention": True,
-        },
-    },
-    "speech-encoder-decoder": {
-        "encoder": {"model_type": "wav2vec2", "num_hidden_layers": LAYERS},
-        "decoder": {
-            "model_type": "bert",
-            "num_hidden_layers": LAYERS,
-            "is_decoder": True,
-            "add_cross_attention": True,
-        },
-    },
-    "vision-text-dual-encoder": {
-        "vision_config": {"model_type": "vit", "num_hidden_layers": LAYERS},
-        "text_config": {"model_type": "bert", "num_hidden_layers": LAYERS},
-    },
-}
-"""Models that are made of others and have no defaults."""
 
 
 def cases() -> Iterator[dict[str, Any]]:
@@ -194,48 +132,91 @@ def transformers_cases() -> Iterator[dict[str, Any]]:
                 if (model_type, head) in seen:
                     continue
                 seen.add((model_type, head))
-                config = {"model_type": model_type, **small(model_type)}
+                config = {"model_type": model_type, **small(model_type, head)}
                 word = {"task": task}
-                if task not in WORDS or (task, model_type) in named:
+                if task not in WORDS or (task, model_type) in named or not is_found(model_type):
                     word, config["architectures"] = {}, [head]
                 named.add((task, model_type))
                 name = f"{model_type}/{head}"
                 model = {"source": "huggingface", "name": model_type, "config": config, **word}
-                yield case(f"transformers/{task}", name, model, length=length(model_type))
+                yield case(f"transformers/{task}", name, model, length=length(model_type, task))
 
 
-def length(model_type: str) -> int:
+def is_found(model_type: str) -> bool:
+    """Return whether the auto classes know the configuration of *model_type* as its own."""
+    from transformers import CONFIG_MAPPING, AutoModel
+
+    name = CONFIG_MAPPING[model_type].__name__
+    found = AutoModel._model_mapping._reverse_config_mapping[name]
+    return bool(CONFIG_MAPPING[found].model_type == found)
+
+
+def length(model_type: str, task: str) -> int:
     """Return a sequence length the default configuration of *model_type* takes."""
     from transformers import CONFIG_MAPPING
 
     if model_type in LENGTHS:
         return LENGTHS[model_type]
+    usual = LENGTH_WITH_IMAGE if task == "image-text-to-text" else LENGTH
     try:
         text = CONFIG_MAPPING[model_type]().get_text_config()
     except Exception:
-        return LENGTH
+        return usual
     most = getattr(text, "max_position_embeddings", None)
-    return min(LENGTH, most) if isinstance(most, int) and most > 0 else LENGTH
+    return min(usual, most) if isinstance(most, int) and most > 0 else usual
 
 
-def small(model_type: str) -> dict[str, Any]:
+def small(model_type: str, head: str) -> dict[str, Any]:
     """Return the keys that make the default configuration of *model_type* a shallow one.
 
+    The fewest layers are taken that have every kind of layer and of which *head* can be built.
     Some defaults name no size at all: `GAPS` fills those in.
     """
     from transformers import CONFIG_MAPPING
 
     if model_type in PARTS:
         return PARTS[model_type]
-    kind, gaps = CONFIG_MAPPING[model_type], GAPS.get(model_type, {})
+    kind = CONFIG_MAPPING[model_type]
+    gaps = {**GAPS.get(model_type, {}), **GAPS.get(head, {})}
     for layers in DEPTHS_TRIED:
         try:
-            keys = {**shallow(kind(**gaps), layers), **gaps}
-            if kinds_of_layers(kind(**keys)) == kinds_of_layers(kind(**gaps)):
+            keys = merged(shallow(kind(**gaps), layers), gaps)
+            same = kinds_of_layers(kind(**keys)) == kinds_of_layers(kind(**gaps))
+            if same and is_built(model_type, head, keys):
                 return keys
         except Exception:
             continue
     return gaps
+
+
+def merged(keys: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Return *keys* and *more*, which has the last word, part by part."""
+    made = dict(keys)
+    for name, value in more.items():
+        inner = made.get(name)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            made[name] = merged(inner, value)
+        else:
+            made[name] = value
+    return made
+
+
+def is_built(model_type: str, head: str, keys: dict[str, Any]) -> bool:
+    """Return whether *head* can be built without weights; packages that are missing do not count.
+
+    Raises:
+        Exception: whatever the library raises for a number of layers that it does not take.
+    """
+    import torch
+    import transformers
+
+    model, config = getattr(transformers, head), transformers.CONFIG_MAPPING[model_type](**keys)
+    for name, part in config.sub_configs.items():
+        if model.config_class is part:
+            config = getattr(config, name)
+    with suppress(ImportError), torch.device("meta"):
+        model(config)
+    return True
 
 
 def kinds_of_layers(config: Any) -> set[str]:
@@ -245,12 +226,15 @@ def kinds_of_layers(config: Any) -> set[str]:
     return {str(kind) for kind in kinds}
 
 
-def shallow(config: Any, layers: int) -> dict[str, Any]:
+def shallow(config: Any, layers: int, *, picked: bool = False) -> dict[str, Any]:
     """Return the depths of *config* and of its parts, cut to a few layers.
 
-    A configuration that picks layers by their number is left as it is.
+    What picks layers by their numbers, and whose layers are *picked*, is left as it is.
     """
-    picks = any(getattr(config, name, None) for name in PICKS)
+    picks = picked or any(
+        isinstance(getattr(config, name, None), (list, tuple)) and getattr(config, name)
+        for name in PICKS
+    )
     keys: dict[str, Any] = {
         name: layers
         for name in DEPTHS
@@ -258,7 +242,8 @@ def shallow(config: Any, layers: int) -> dict[str, Any]:
     }
     for name in config.sub_configs:
         part = getattr(config, name, None)
-        inner = shallow(part, layers) if part is not None and hasattr(part, "sub_configs") else {}
+        is_part = part is not None and hasattr(part, "sub_configs")
+        inner = shallow(part, layers, picked=picks) if is_part else {}
         if part is not None and inner:
             keys[name] = {"model_type": part.model_type, **inner} if part.model_type else inner
     return keys

@@ -50,6 +50,38 @@ def test_paged_states_may_leave_the_card() -> None:
     assert not cheapest.training.optimizer.paged
 
 
+@pytest.mark.parametrize("compiled", [{"mode": "reduce-overhead"}, {"cudaGraphs": True}])
+def test_graphs_may_not_be_recorded(compiled: dict[str, Any]) -> None:
+    """A rejection rests on the eager step, which holds less than a pool."""
+    optimizer = {"name": "adamw", "paged": True}
+    cheapest = frugal_spec(spec_of(training={"compile": compiled, "optimizer": optimizer}))
+
+    assert cheapest is not None
+    assert cheapest.training.compile.enabled
+    assert not cheapest.training.compile.records_graphs
+    assert cheapest.training.optimizer.name == "sgd"
+
+
+def test_muon_keeps_a_momentum_of_everything_at_least() -> None:
+    """Who gets AdamW is not in a spec: a rejection rests on one state a parameter."""
+    optimizer = {"name": "muon", "inBackward": True}
+
+    cheapest = frugal_spec(spec_of(training={"optimizer": optimizer}))
+
+    assert cheapest is not None
+    assert cheapest.training.optimizer.name == "sgd"
+    assert cheapest.training.optimizer.momentum > 0
+    assert cheapest.training.optimizer.in_backward
+
+
+def test_the_length_of_a_history_is_certain_of_nothing() -> None:
+    """L-BFGS may be told to remember less, and has nothing yet in its first step."""
+    cheapest = frugal_spec(spec_of(training={"optimizer": {"name": "lbfgs"}}))
+
+    assert cheapest is not None
+    assert (cheapest.training.optimizer.name, cheapest.training.optimizer.momentum) == ("sgd", 0)
+
+
 class _ByLength(StubFrontend):
     """Traces a batch of one in place of a sequence of one token; fails if *fails*."""
 

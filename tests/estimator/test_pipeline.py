@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,9 @@ from hypothesis import strategies as st
 import estimator
 from estimator.catalog import generic_device
 from estimator.pipeline import Job
+from estimator.spec import JobSpec
+from estimator.trace import Phase, Role, Trace, TraceBuilder
+from estimator.traits import Traits
 from estimator.units import GIB, MIB
 from tests.estimator.stub import ACTIVATION, WEIGHTS, StubFrontend, card, live_peak, spec_of
 
@@ -114,3 +119,36 @@ def test_the_jobs_own_limit_is_reported(limit: int) -> None:
     document = Job(spec=spec, frontend=StubFrontend()).on(card()).document()
 
     assert document.get("allocatorLimitBytes", 0) == limit
+
+
+class KeepingFrontend(StubFrontend):
+    """The stub, with outputs of 32 MiB a sample that live into the next forward."""
+
+    def trace_job(self, spec: JobSpec, *, traits: Traits) -> Trace:  # noqa: ARG002 (a stub)
+        """Return two steps that hand their outputs over."""
+        builder = TraceBuilder(framework="pytorch", framework_version="2.15.0")
+        builder.alloc(WEIGHTS, Role.PARAMETER)
+        kept: list[int] = []
+        for step in (1, 2):
+            builder.at(step=step, phase=Phase.FORWARD, operator="aten.mm", module="head")
+            output = builder.alloc(ACTIVATION * spec.input.batch_size, Role.ACTIVATION)
+            for tensor in kept:
+                builder.free(tensor)
+            kept = [output]
+        return builder.build(parameters=WEIGHTS // 4)
+
+
+def test_a_last_smaller_batch_is_in_most_and_in_enough_and_not_in_least() -> None:
+    """Outputs of a smaller batch leave no room for a full one's: one more segment of them."""
+    batch, outputs = 8, 8 * ACTIVATION
+    trained = Job(spec=spec_of(batch), frontend=KeepingFrontend()).on(card())
+    used = Job(spec=spec_of(batch, phase="infer"), frontend=KeepingFrontend()).on(card())
+
+    assert trained.peak == used.peak
+    assert trained.least == used.least
+    assert trained.enough.device_bytes - used.enough.device_bytes == outputs
+    peak = trained.peak.reserved_bytes
+    margin = used.most.reserved_bytes - peak
+    added = math.hypot(margin, outputs + math.ceil(0.02 * peak))
+    assert trained.most.reserved_bytes == peak + math.ceil(added)
+    assert trained.most.device_bytes > used.most.device_bytes

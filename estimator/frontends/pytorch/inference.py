@@ -13,16 +13,15 @@ from typing import Any
 import torch
 
 from estimator.errors import UnsupportedJobError
-from estimator.frontends.pytorch.build.job import Built, Shapes, run_forward, stand_in
+from estimator.frontends.pytorch.build.job import Built, Shapes, stand_in
+from estimator.frontends.pytorch.graphs import execution_of
 from estimator.frontends.pytorch.load import load_model
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.record import Recorder
+from estimator.frontends.pytorch.versions import Version
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobSpec
 from estimator.trace import Phase, Role
-
-PASSES = 2
-"""Forward passes: the second finds the first one's outputs alive."""
 
 
 class Inference:
@@ -35,6 +34,7 @@ class Inference:
         recorder: Recorder,
         notebook: Notebook,
         *,
+        version: Version,
         region: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self.spec = spec
@@ -42,6 +42,7 @@ class Inference:
         self.recorder = recorder
         self.notebook = notebook
         self.model: Any = built.model.eval()
+        self.execution = execution_of(spec, built, recorder, notebook, version=version)
         self.region = region
         self.keeps_last = "logits_to_keep" in signature(self.model.forward).parameters
 
@@ -59,18 +60,19 @@ class Inference:
             batch_size=self.spec.input.batch_size, sequence_length=self.spec.input.sequence_length
         )
         kept: dict[str, Any] = {}
-        for step in range(1, PASSES + 1):
+        passes = self.execution.num_runs
+        for step in range(1, passes + 1):
             self.recorder.enter(Phase.FORWARD, step=step)
             with self.recorder.making(Role.INPUT):
                 batch = self.built.make_batch(shapes)
                 for name in self.built.targets:
                     batch.pop(name, None)
             kept["batch"] = batch
-            outputs = run_forward(self.built, batch)
+            outputs = self.execution.forward(batch)
             if self.spec.training.keep_outputs:
                 kept["outputs"] = outputs
             del outputs
-        self.recorder.enter(Phase.FORWARD, step=PASSES)
+        self.recorder.enter(Phase.FORWARD, step=passes)
 
     def _generate(self) -> None:
         """Read the prompt, then make the last tokens with the cache at its full length.

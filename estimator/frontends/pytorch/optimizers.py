@@ -14,6 +14,9 @@ import torch
 from torch import optim
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.pytorch.asgd import Asgd
+from estimator.frontends.pytorch.lbfgs import Lbfgs, note_history
+from estimator.frontends.pytorch.muon import Muon, note_split
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.optimizer_rules import RULES, RuleOptimizer, adam_8bit, lion_8bit
 from estimator.frontends.pytorch.patches import replaced
@@ -107,6 +110,10 @@ def _rprop(parameters: Parameters, _: Optimizer, mode: dict[str, Any]) -> Steppe
     return optim.Rprop(parameters, **mode)
 
 
+def _muon(parameters: Parameters, spec: Optimizer, mode: dict[str, Any]) -> Stepper:
+    return Muon(list(parameters), spec, mode)
+
+
 TORCH: dict[str, Maker] = {
     "sgd": _sgd,
     "adam": _adam,
@@ -118,8 +125,15 @@ TORCH: dict[str, Maker] = {
     "adagrad": _plain(optim.Adagrad),
     "adadelta": _plain(optim.Adadelta),
     "rprop": _rprop,
+    "muon": _muon,
 }
 """Names of torch.optim's optimizers, and what makes them."""
+
+WITH_VALUES = frozenset({"asgd", "lbfgs"})
+"""Those of torch.optim whose step reads values, made each in its own way."""
+
+REFUSED = {"sparse_adam": "it takes sparse gradients only, which no model built here has"}
+"""Why what is left of torch.optim is not modelled."""
 
 ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
     "adamw_torch": ("adamw", {}),
@@ -129,6 +143,7 @@ ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
     "adamw_bnb_8bit": ("adamw", {"bits": 8}),
     "adam8bit": ("adam", {"bits": 8}),
     "adamw8bit": ("adamw", {"bits": 8}),
+    "sparseadam": ("sparse_adam", {}),
 }
 """Names trainers use for the same."""
 
@@ -137,7 +152,7 @@ EIGHT_BIT = {"adam": adam_8bit, "adamw": adam_8bit, "lion": lion_8bit}
 
 def known_optimizers() -> tuple[str, ...]:
     """Return the names that are modelled."""
-    return tuple(sorted({*TORCH, *RULES}))
+    return tuple(sorted({*TORCH, *WITH_VALUES, *RULES}))
 
 
 def require_known(spec: Optimizer) -> Optimizer:
@@ -149,12 +164,13 @@ def require_known(spec: Optimizer) -> Optimizer:
     lower = spec.name.lower()
     name, changes = ALIASES.get(lower, (lower, {}))
     bits = changes.get("bits", spec.bits)
-    known = name in TORCH or name in RULES
+    known = name in known_optimizers()
     if not known or (bits == 8 and name not in EIGHT_BIT) or bits == 16:
         what = f"'{spec.name}'" if bits == 32 else f"'{spec.name}' with {bits}-bit states"
+        why = f": {REFUSED[name]}" if name in REFUSED else ""
         raise UnsupportedJobError(
-            f"training.optimizer: {what} is not modelled; known: {', '.join(known_optimizers())}; "
-            f"in 8 bits: {', '.join(EIGHT_BIT)}",
+            f"training.optimizer: {what} is not modelled{why}; "
+            f"known: {', '.join(known_optimizers())}; in 8 bits: {', '.join(EIGHT_BIT)}",
             code=UnknownCode.OPTIMIZER,
             path="training.optimizer.name",
         )
@@ -176,7 +192,15 @@ def make_optimizer(
         return RuleOptimizer(parameters, EIGHT_BIT[chosen.name])
     if chosen.name in RULES:
         return RuleOptimizer(parameters, RULES[chosen.name])
+    if chosen.name == "lbfgs":
+        note_history(notebook)
+        return Lbfgs(parameters)
+    if chosen.name == "muon":
+        note_split(notebook, version)
     mode = _mode(chosen, notebook, version)
+    if chosen.name == "asgd":
+        decay = chosen.weight_decay or 0.0
+        return Asgd(parameters, weight_decay=decay, mode=mode, version=version)
     stepper = TORCH[chosen.name](parameters, chosen, mode)
     if mode.get("foreach") and chosen.name in WITH_ROOT and version < IN_PLACE_SINCE:
         return _TwoCopies(stepper)

@@ -49,6 +49,7 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         self.phase = Phase.LOAD
         self.role = Role.TEMPORARY
         self.stream = 0
+        self.is_aside = False
         self.modules = ModuleLog()
         self._sum: tuple[Life, Operator, tuple[int, int]] | None = None
         self._died_callback = self._died
@@ -82,12 +83,23 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
     @contextmanager
     def on_stream(self, stream: int) -> Iterator[None]:
         """Allocate everything of this block from the memory of *stream*."""
+        self._settle()
         before, self.stream = self.stream, stream
         try:
             yield
         finally:
             self._settle()
             self.stream = before
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Record nothing that this block allocates or calls: its memory is there already."""
+        self._settle()
+        before, self.is_aside = self.is_aside, True
+        try:
+            yield
+        finally:
+            self.is_aside = before
 
     def adopt(self, tensors: Iterable[tuple[str, torch.Tensor]], role: Role) -> None:
         """Record tensors that exist already, such as a model's parameters, as allocated now."""
@@ -147,6 +159,8 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
         if self._sum is not None:
             self._settle()
         operator = self.operators.get(func) or self.learn(func)
+        if self.is_aside:
+            return self.run(func, operator, args, kwargs or {})
         if operator.may_leave and kwargs and _is_host(kwargs.get("device")):
             return self.run(func, operator, args, kwargs)
         if operator.fresh and not operator.is_factory:
@@ -307,7 +321,7 @@ class Recorder(StandIn):  # type: ignore[no-untyped-call]
             life, operator, _ = self._sum
             self._sum = None
             self._place(operator)
-            life.tensor = self.builder.alloc(life.nbytes, self._role())
+            life.tensor = self.builder.alloc(life.nbytes, self._role(), stream=self.stream)
 
     # --- where it happens ----------------------------------------------------------------------
 

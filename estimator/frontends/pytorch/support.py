@@ -161,7 +161,11 @@ def _note(spec: JobSpec, notebook: Notebook) -> None:
     training = spec.training
     feature = UnknownCode.FEATURE
     noted = (
-        (training.compile.enabled, "training.compile", "traced as eager; a compiler needs less"),
+        (
+            training.compile.enabled and not training.compile.records_graphs,
+            "training.compile",
+            "traced as eager; a compiler needs less",
+        ),
         (
             training.loss is not LossKind.DEFAULT,
             "training.loss",

@@ -178,7 +178,7 @@ def _run(
         if spec.phase is JobPhase.TRAIN:
             job = Trainer(spec, built, recorder, notebook, version=version, region=region)
         else:
-            job = Inference(spec, built, recorder, notebook, region=region)
+            job = Inference(spec, built, recorder, notebook, version=version, region=region)
         job.run()
         recorder.close()
     except EstimatorError:

@@ -2,7 +2,8 @@
 
     Built, JobSpec -> events
 
-Two steps: the first makes the optimizer's state, the second has it during backward.
+Two steps: the first makes the optimizer's state, the second has it during backward. A compiled
+model that is recorded in its second step has a third (`graphs.py`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import torch
 from torch import nn
 
 from estimator.errors import UnsupportedJobError
-from estimator.frontends.pytorch.build.job import Batch, Built, Shapes, run_forward
+from estimator.frontends.pytorch.build.job import Batch, Built, Shapes
 from estimator.frontends.pytorch.clipping import LossScale, clip
 from estimator.frontends.pytorch.dtypes import DTYPES
+from estimator.frontends.pytorch.graphs import execution_of
 from estimator.frontends.pytorch.load import load_model
 from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.optimizers import Parameters, Stepper, make_optimizer
@@ -30,11 +32,8 @@ from estimator.notes import UnknownCode
 from estimator.spec import CheckpointMode, JobSpec, Precision, Strategy
 from estimator.trace import Phase, Role
 
-STEPS = 2
 MICRO_STEPS = 2
 """Micro-steps traced of an accumulation: the first makes gradients, later ones add to them."""
-EVALUATION_BATCHES = 2
-"""Batches traced of an evaluation: from the second on the outputs of the last are alive."""
 
 
 class Trainer:
@@ -61,6 +60,14 @@ class Trainer:
             batch_size=spec.input.batch_size, sequence_length=spec.input.sequence_length
         )
         self.zero_grad = zero_grad_of(spec, notebook, version)
+        self.execution = execution_of(
+            spec,
+            built,
+            recorder,
+            notebook,
+            version=version,
+            set_to_none=self.zero_grad.set_to_none,
+        )
         self.kept: dict[str, Any] = {}
         self.region = region
         self.masters: Parameters = ()
@@ -72,12 +79,13 @@ class Trainer:
     def run(self) -> None:
         """Load the model, run the steps, evaluate if the job does."""
         self._load()
-        for step in range(1, STEPS + 1):
+        steps = self.execution.num_runs
+        for step in range(1, steps + 1):
             self._step(step)
-            if step < STEPS and self._empties_cache():
+            if step < steps and self._empties_cache():
                 self.recorder.builder.empty_cache()
         if self.spec.training.evaluation is not None:
-            self._evaluate(STEPS + 1)
+            self._evaluate(steps + 1)
 
     def _load(self) -> None:
         recorder, training = self.recorder, self.spec.training
@@ -168,7 +176,7 @@ class Trainer:
         recorder.enter(Phase.FORWARD, step=step)
         batch = self.kept["batch"] = self.batches.next()
         with self.region():
-            outputs = self._outputs(run_forward(self.built, batch))
+            outputs = self._outputs(self.execution.forward(batch))
             if keep:
                 self.kept["outputs"] = outputs
             loss = self.built.loss(outputs, batch)
@@ -179,7 +187,8 @@ class Trainer:
         recorder.enter(Phase.BACKWARD, step=step)
         if self.loss_scale is not None:
             loss = self.loss_scale.scaled(loss)
-        loss.backward()  # type: ignore[no-untyped-call]
+        with self.execution.backward():
+            loss.backward()  # type: ignore[no-untyped-call]
         del loss
         recorder.set_role((p.grad for p in self.parameters if p.grad is not None), Role.GRADIENT)
 
@@ -257,12 +266,12 @@ class Trainer:
         )
         self.model.eval()
         keep = self.spec.training.keep_outputs
-        for _ in range(EVALUATION_BATCHES):
+        for _ in range(self.execution.num_runs):
             with torch.no_grad():
                 with self.recorder.making(Role.INPUT):
                     batch: Batch = self.built.make_batch(shapes)
                 with self.region():
-                    outputs = run_forward(self.built, batch)
+                    outputs = self.execution.forward(batch)
             if keep:
                 self.kept["outputs"] = outputs
             del outputs, batch

@@ -16,6 +16,8 @@ from typing import Any
 
 import orjson
 
+from tests.bench.accuracy.zero import lacking, read_zeroes
+
 DATA = Path(__file__).parents[1] / "data"
 
 
@@ -59,6 +61,8 @@ class Reading:
     view: View | None
     nbytes: int
     tolerance: float
+    lacks: tuple[str, ...] = ()
+    """Parts of a breakdown that the meter's zero already held (data/zero.yaml)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,8 @@ class Outcome:
 
 def read_cases(path: Path = DATA / "cases.jsonl") -> tuple[Case, ...]:
     """Return every measured case, in the order of the file."""
-    return tuple(_case(row) for row in _rows(path))
+    zeroes = read_zeroes(DATA / "zero.yaml")
+    return tuple(_case(row, lacking(zeroes, row["group"], row["spec"])) for row in _rows(path))
 
 
 def read_outcomes(path: Path = DATA / "cases-oom.jsonl") -> tuple[Outcome, ...]:
@@ -106,7 +111,7 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield orjson.loads(line)
 
 
-def _case(row: Mapping[str, Any]) -> Case:
+def _case(row: Mapping[str, Any], lacks: tuple[str, ...]) -> Case:
     measured = row["measured"]
     view = measured.get("view")
     reading = Reading(
@@ -114,6 +119,7 @@ def _case(row: Mapping[str, Any]) -> Case:
         view=View(view) if view else None,
         nbytes=measured["bytes"],
         tolerance=measured["tolerance"],
+        lacks=lacks,
     )
     return Case(
         id=row["id"],

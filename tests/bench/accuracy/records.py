@@ -82,6 +82,7 @@ def _score(row: Scored) -> dict[str, Any]:
     if row.score is None:
         return facts
     return facts | {
+        "inZero": row.score.in_zero,
         "estimated": row.score.estimated,
         "least": row.score.least,
         "most": row.score.most,

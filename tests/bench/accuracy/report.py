@@ -59,6 +59,7 @@ def report(results: Results) -> str:
         num_outcomes=len(results.outcomes),
         accuracy=sections.figure_table(results.accuracy),
         cost=sections.figure_table(results.cost),
+        in_zero=sections.in_zero(rows),
         groups=sections.group_table(rows),
         cards=sections.gpu_table(rows),
         noise=sections.noise_table(rows),

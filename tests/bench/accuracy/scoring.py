@@ -4,7 +4,8 @@
 
 A reading is compared with the figure of its own metric and nothing else: reserved exceeds
 allocated by 5-40 % on the same run. A reading of a whole card has the driver's reservation in it
-where the driver of that time counted it as used.
+where the driver of that time counted it as used. What a meter's zero already held is missing in
+the reading; it is named beside it, and moves no figure that is asked.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ class Score:
     """Absent for `allocated`: a `least` has none."""
     most: int
     tolerance: float
+    in_zero: int = 0
+    """What the zero of the reading's meter already held, by the estimate's own breakdown."""
+
+    @property
+    def error_of_whole(self) -> float:
+        """Return the signed error against the reading with what the meter's zero held."""
+        return self.estimated / (self.measured + self.in_zero) - 1
 
     @property
     def signed_error(self) -> float:
@@ -68,6 +76,7 @@ def score(case: Case, answer: Answer) -> Score:
         least=None if least is None else least + added,
         most=most + added,
         tolerance=case.reading.tolerance,
+        in_zero=sum(answer.breakdown[part] for part in case.reading.lacks),
     )
 
 

@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -335,3 +336,9 @@ def taken_apart_on_meta() -> set[str]:
         and has(name, "CUDA")
         and not has(name, "Meta")
     }
+
+
+def last_batches(document: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+    """Return last batch, reserved, more allocated and handed over, as the bench measures them."""
+    rows = import_module("tests.bench.rules_last_batch").growths(parse_spec(document))
+    return [(row.last, row.reserved, row.more_allocated, row.handed) for row in rows]

@@ -134,6 +134,13 @@ def test_a_batch_the_model_cannot_take_is_named_as_input(in_child: InChild) -> N
     assert (refusal.kind, refusal.code, refusal.path) == ("unsupported", "input", "input")
 
 
+def test_zoos_that_are_not_built_are_named(in_child: InChild) -> None:
+    """A model of Ultralytics is a spec and no estimate, and the answer says which zoos are."""
+    refusal = in_child(children.refusal, job({"source": "ultralytics", "name": "yolo11n"}))
+
+    assert (refusal.kind, refusal.code, refusal.path) == ("unsupported", "model", "model.source")
+
+
 def test_keys_without_a_use_are_not_ignored(in_child: InChild) -> None:
     """Options of a transformers model would be dropped silently: they are an error."""
     refusal = in_child(children.refusal, job({**bert(), "options": {"depth": 3}}))

@@ -10,7 +10,16 @@ from estimator.device import Device
 from estimator.kernels import Block, End, Scratch, lower, together, uses_cudnn
 from estimator.notes import AssumptionCode, Unknown, UnknownCode
 from estimator.replay import replay
-from estimator.trace import EventKind, Kernel, Phase, Role, TensorFacts, Trace, TraceBuilder
+from estimator.trace import (
+    FIRST_PRIVATE_POOL,
+    EventKind,
+    Kernel,
+    Phase,
+    Role,
+    TensorFacts,
+    Trace,
+    TraceBuilder,
+)
 from estimator.units import MIB
 
 A100 = Device(
@@ -22,6 +31,7 @@ A100 = Device(
 )
 CUBLAS = 8_519_680
 ALLOC, FREE = EventKind.ALLOC.value, EventKind.FREE.value
+POOL = FIRST_PRIVATE_POOL
 
 
 def traced(record: Callable[[TraceBuilder], object], *, version: str = "2.13.0") -> Trace:
@@ -127,6 +137,55 @@ def test_products_of_2_15_take_a_workspace_for_the_call() -> None:
 
     assert program.sizes == array("q", [CUBLAS, CUBLAS])
     assert program.kinds == bytes([ALLOC, FREE, ALLOC, FREE])
+
+
+def test_scratch_of_a_recorded_call_is_in_the_graphs_pool() -> None:
+    """A convolution whose output is in a private pool takes its workspace there."""
+
+    def record(builder: TraceBuilder) -> None:
+        for stream in (builder.private_pool(), 0, 1):
+            builder.alloc(100, Role.ACTIVATION, stream=stream)
+            builder.kernel(convolution())
+
+    program = lower(traced(record), A100)
+
+    assert program.sizes == array("q", [100] * 3 + [WORKSPACE] * 3)
+    assert program.streams == bytes([POOL, 0, 1, POOL, 0, 0])
+
+
+def test_a_pools_cublas_workspace_goes_back_when_memory_outside_is_asked_for() -> None:
+    """Two recordings with a loss between: each has a workspace of its own in the pool.
+
+    That of a product outside is kept.
+    """
+
+    def record(builder: TraceBuilder) -> None:
+        pool = builder.private_pool()
+        for stream in (pool, pool, 0, pool):
+            builder.alloc(100, Role.ACTIVATION, stream=stream)
+            builder.kernel(product())
+
+    program = lower(traced(record), A100)
+
+    assert program.sizes == array("q", [100] * 4 + [CUBLAS] * 3)
+    assert program.streams == bytes([POOL, POOL, 0, POOL, POOL, 0, POOL])
+    assert program.ids == array("q", [0, 4, 1, 4, 2, 5, 3, 6])
+    assert program.kinds == bytes([ALLOC, ALLOC, ALLOC, FREE, ALLOC, ALLOC, ALLOC, ALLOC])
+
+
+def test_the_workspace_of_one_pool_goes_back_before_another_is_used() -> None:
+    """A handle's workspace belongs to the pool of its stream."""
+
+    def record(builder: TraceBuilder) -> None:
+        for _ in range(2):
+            builder.alloc(100, Role.ACTIVATION, stream=builder.private_pool())
+            builder.kernel(product())
+
+    program = lower(traced(record), A100)
+
+    assert program.streams == bytes([POOL, POOL + 1, POOL, POOL + 1])
+    assert program.ids == array("q", [0, 2, 2, 1, 3])
+    assert program.kinds == bytes([ALLOC, ALLOC, FREE, ALLOC, ALLOC])
 
 
 def test_the_jobs_environment_sets_the_workspace() -> None:

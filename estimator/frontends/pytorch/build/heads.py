@@ -5,12 +5,13 @@ task, configuration -> model class -> Head
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 import transformers
-from transformers import PreTrainedModel
+from transformers import GenerationMixin, PreTrainedModel
 
 from estimator.spec import Task
 
@@ -164,5 +165,13 @@ def head_of(model_class: type, task: Task | None) -> Head:
         return Head.NUMBER
     for suffix, head in SUFFIXES:
         if model_class.__name__.endswith(suffix):
-            return head
+            return Head.ANSWERS if head is Head.SPAN and _is_asked_of_images(model_class) else head
+    if task is None and issubclass(model_class, GenerationMixin):
+        return Head.CAUSAL
     return HEADS.get(task, Head.FEATURES) if task is not None else Head.FEATURES
+
+
+def _is_asked_of_images(model_class: Any) -> bool:
+    """Return whether questions are about an image, so that answers are no spans of a text."""
+    names = inspect.signature(model_class.forward).parameters
+    return "pixel_values" in names and "start_positions" not in names

@@ -20,12 +20,14 @@ from estimator.catalog.models import known_model, known_model_ids
 from estimator.errors import UnsupportedJobError
 from estimator.frontends.pytorch.build import older_transformers
 from estimator.frontends.pytorch.build.attention import attending_as, attention_of
+from estimator.frontends.pytorch.build.caching import turn_off_failing_cache
 from estimator.frontends.pytorch.build.heads import Head, class_of, head_of, named_class
-from estimator.frontends.pytorch.build.inputs import make_inputs
-from estimator.frontends.pytorch.build.job import REFUSALS, Batch, Built
+from estimator.frontends.pytorch.build.inputs import TRIED, make_inputs
+from estimator.frontends.pytorch.build.job import REFUSALS, Batch, Built, Shapes
 from estimator.frontends.pytorch.build.limits import check_config
 from estimator.frontends.pytorch.build.losses import loss_of
 from estimator.frontends.pytorch.build.matching import matched_without_values, scipy_not_asked_for
+from estimator.frontends.pytorch.build.placeholders import counted_placeholders
 from estimator.frontends.pytorch.build.releases import Release, numbers, release_of
 from estimator.frontends.pytorch.dtypes import WEIGHTS
 from estimator.frontends.pytorch.load import on_stand_ins
@@ -33,11 +35,13 @@ from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.patches import no_packed_sequences
 from estimator.frontends.pytorch.versions import Version, parse_version
 from estimator.notes import AssumptionCode, UnknownCode
-from estimator.spec import JobSpec, Task
+from estimator.spec import JobPhase, JobSpec, Task
 
 LIBRARY = "transformers"
 NEWEST: Version = (999, 0)
 INSTALLED = numbers(transformers.__version__)
+
+SMALL = Shapes(batch_size=TRIED)
 
 SCANS = frozenset(
     {"mamba", "mamba2", "falcon_mamba", "jamba", "bamba", "zamba", "zamba2", "rwkv", "qwen3_next"}
@@ -114,17 +118,21 @@ def built_transformer(
     def changes() -> Iterator[None]:
         torch_version = parse_version(spec.framework_version or torch.__version__) or NEWEST
         with (
-            _changes(),
+            _changes(model),
             older_transformers.run_as(model, release, torch_version=torch_version),
         ):
             yield
 
     inputs = make_inputs(spec, model, head, notebook, takes=lambda batch: _refusal(model, batch))
+    loss = loss_of(head, notebook)
+    if spec.phase is JobPhase.TRAIN:
+        with _changes(model):
+            turn_off_failing_cache(model, lambda: inputs.make(SMALL), loss, notebook)
     return Built(
         model=model,
         make_batch=inputs.make,
         forward=lambda module, batch: module(**batch),
-        loss=loss_of(head, notebook),
+        loss=loss,
         targets=inputs.targets,
         checkpoint=checkpoint if model.supports_gradient_checkpointing else None,
         library=LIBRARY,
@@ -134,15 +142,28 @@ def built_transformer(
 
 
 @contextmanager
-def _changes() -> Iterator[None]:
-    with no_packed_sequences(), matched_without_values():
+def _changes(model: Any) -> Iterator[None]:
+    changes = (no_packed_sequences(), matched_without_values(), counted_placeholders(model))
+    with changes[0], changes[1], changes[2], unchecked_distributions():
         yield
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Let distributions be made of parameters without values: a check of those asks for values."""
+    kind = torch.distributions.Distribution
+    before = kind._validate_args
+    kind.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        kind.set_default_validate_args(before)
 
 
 def _refusal(model: Any, batch: Batch) -> Exception | None:
     """Return why *model* does not take *batch*, or None: the form of its input is tried out."""
     try:
-        with _changes():
+        with _changes(model):
             model(**batch)
     except (*REFUSALS, UnsupportedJobError) as error:
         return error
@@ -247,9 +268,9 @@ def _guess(config: Any, notebook: Notebook) -> Task:
 
 def _config_of(head: Any, config: Any) -> Any:
     """Return the part of *config* that *head* takes (`_BaseAutoModelClass.from_config`)."""
-    part = config.sub_configs.get("text_config")
-    if part is not None and head.config_class == part:
-        return config.get_text_config()
+    for name, kind in config.sub_configs.items():
+        if head.config_class is kind and type(config) is not kind:
+            return getattr(config, name)
     return config
 
 

@@ -22,11 +22,22 @@ DEFAULT_IMAGE = 224
 DETECTION_IMAGE = 640
 GRID_IMAGE = 448
 """Edge of the images of models that take any size."""
+REGIONS = 36
+"""Regions an object detector finds for models of the time before patches."""
 SAMPLES = 160_000
 """Ten seconds of 16 kHz sound."""
 FRAMES = 1000
 """Ten seconds of a spectrogram with a window every 10 ms."""
-VISION = ("vision_config", "encoder", "image_encoder", "backbone_config", "vq_config")
+VISION = (
+    "vision_config",
+    "vlm_config",
+    "image_config",
+    "encoder",
+    "image_encoder",
+    "backbone_config",
+    "vq_config",
+)
+DECODERS = ("decoder", "decoder_config")
 AUDIO = ("audio_config", "encoder_config", "encoder", "speech_config", "speech_encoder_config")
 BINS = (
     "feature_projection_input_dim",
@@ -39,6 +50,10 @@ BINS = (
     "input_feat_size",
 )
 """Keys for the features of one frame of sound."""
+FRAMES_OF_A_TOKEN = "audio_length_per_tok"
+"""Key of models that hear while they write: sound is as long as the text."""
+MERGES = ("num_windows", "scale_factor", "pixel_shuffle_factor")
+"""Keys for how many patches along an edge are taken together."""
 
 
 class Sizes:
@@ -65,9 +80,7 @@ class Sizes:
 
     def _parts(self, names: tuple[str, ...]) -> Iterator[Any]:
         for name in names:
-            part = getattr(self.config, name, None)
-            if part is not None:
-                yield part
+            yield from _inside(getattr(self.config, name, None))
         yield self.config
 
     def length(self, shapes: Shapes | None = None) -> int:
@@ -105,7 +118,8 @@ class Sizes:
             return channels, height, width
         size: Any = None
         for part in self._parts(VISION):
-            size = size or getattr(part, "image_size", None)
+            own: Any = getattr(part, "model_args", None) or {}
+            size = size or getattr(part, "image_size", None) or own.get("img_size")
         size = size or default or self.default_image
         height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
         height, width = (max(multiple, edge // multiple * multiple) for edge in (height, width))
@@ -117,6 +131,11 @@ class Sizes:
             "absent: the model's own size",
         )
         return channels, height, width
+
+    def merged_edge(self) -> int:
+        """Return the edge in pixels of the patches that are taken together, if any are."""
+        times = self.find(*MERGES, parts=VISION, default=1)
+        return self.patch() * times if times > 1 else 1
 
     def patch(self) -> int:
         """Return the edge of an image patch."""
@@ -149,10 +168,26 @@ class Sizes:
         )
         return SAMPLES
 
-    def spectrogram(self) -> tuple[int, int]:
-        """Return features of a frame, and frames."""
-        bins = self.find(*BINS, parts=AUDIO, default=80)
+    def codes(self) -> int:
+        """Return the codes of one step of sound; 1 of text."""
+        for config in (self.config, self.text, *self._parts(DECODERS)):
+            count = getattr(config, "num_codebooks", None)
+            if type(count) is int:
+                return count
+        decoder = getattr(self.config, "decoder_config", None)
+        return getattr(decoder, "num_channels", None) or 1
+
+    def bins(self) -> int:
+        """Return the features of a frame of sound."""
+        return self.find(*BINS, parts=AUDIO, default=80)
+
+    def spectrogram(self, shapes: Shapes | None = None) -> tuple[int, int]:
+        """Return features of a frame, and frames: those of the text where each token hears some."""
+        bins = self.bins()
         frames = self.spec.input.audio_frames
+        heard = self.find(FRAMES_OF_A_TOKEN, default=0)
+        if heard:
+            frames = heard * self.length(shapes)
         if frames is None:
             positions = self.find("max_source_positions", parts=AUDIO, default=0)
             frames = 2 * positions if positions else self.find("max_length", default=FRAMES)
@@ -160,3 +195,11 @@ class Sizes:
                 AssumptionCode.MODEL_DEFAULT, "input.audioFrames", frames, "absent: the model's own"
             )
         return bins, frames
+
+
+def _inside(config: Any) -> Iterator[Any]:
+    """Yield *config* and the parts it is made of."""
+    if config is not None:
+        yield config
+        for name in getattr(config, "sub_configs", {}):
+            yield from _inside(getattr(config, name, None))

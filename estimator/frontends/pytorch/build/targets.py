@@ -8,6 +8,7 @@ Shape letters: B batch, S sequence, T target, H height, W width, N objects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ import torch
 from estimator.frontends.pytorch.build.detection import BOXES, note_boxes
 from estimator.frontends.pytorch.build.heads import Head
 from estimator.frontends.pytorch.build.job import Batch, Shapes, stand_in
+from estimator.frontends.pytorch.build.pretraining import pre_training
 from estimator.frontends.pytorch.build.sizes import Sizes
 
 Maker = Callable[[Shapes], Batch]
@@ -40,18 +42,18 @@ NAMES = (
 WHOLE = torch.int64
 
 
-def targets(sizes: Sizes, model: Any, head: Head, parameters: set[str]) -> Maker:
-    """Return what makes the labels of *head*; nothing if the model takes none."""
-    makers = _MAKERS.get(head, _labels)
-
-    def make(shapes: Shapes) -> Batch:
-        return makers(sizes, model, parameters, shapes)
-
+def targets(sizes: Sizes, model: Any, head: Head, parameters: set[str]) -> list[Maker]:
+    """Return what may make the labels of *head*, the likeliest first; nothing if it takes none."""
     if head in (Head.BOXES, Head.MASKS) and parameters & {"labels", "mask_labels"}:
         note_boxes(sizes.notebook)
     if "labels" not in parameters and head not in _WITHOUT_LABELS:
-        return lambda _: {}
-    return make
+        return [partial(_actions, sizes)] if "actions" in parameters else [lambda _: {}]
+    makers = [_MAKERS.get(head, _labels)]
+    if head is Head.LABEL and {"input_ids", "pixel_values"} <= parameters:
+        makers.append(_tokens)
+    if "labels" in parameters and sizes.codes() > 1:
+        makers += [_codes, _channels]
+    return [partial(maker, sizes, model, parameters) for maker in makers]
 
 
 def _labels(_s: Sizes, _m: Any, _p: set[str], shapes: Shapes) -> Batch:
@@ -74,21 +76,38 @@ def _tokens(sizes: Sizes, model: Any, parameters: set[str], shapes: Shapes) -> B
 
 
 def _pre_training(sizes: Sizes, model: Any, parameters: set[str], shapes: Shapes) -> Batch:
-    """Return tokens, or which frames of a recording are hidden and what they are told from."""
-    if "mask_time_indices" not in parameters:
+    made = pre_training(sizes, model, parameters, shapes)
+    if made is None:
         return _tokens(sizes, model, parameters, shapes) if "labels" in parameters else {}
-    frames = int(model._get_feat_extract_output_lengths(sizes.samples()))
-    hidden: Batch = {"mask_time_indices": stand_in(shapes.batch_size, frames, dtype=torch.bool)}
-    if "sampled_negative_indices" in parameters:
-        axes = (shapes.batch_size, frames, model.config.num_negatives)
-        hidden["sampled_negative_indices"] = stand_in(*axes, dtype=WHOLE)
-    return hidden
+    return made
+
+
+def _codes(sizes: Sizes, _m: Any, _p: set[str], shapes: Shapes) -> Batch:
+    """Return every code of each step of sound (MusicGen)."""
+    axes = (shapes.batch_size, sizes.length(shapes), sizes.codes())
+    return {"labels": stand_in(*axes, dtype=WHOLE)}
+
+
+def _channels(sizes: Sizes, _m: Any, _p: set[str], shapes: Shapes) -> Batch:
+    """Return the codes of a channel as a sample of its own (Dia)."""
+    axes = (shapes.batch_size * sizes.codes(), sizes.target(sizes.length(shapes)))
+    return {"labels": stand_in(*axes, dtype=WHOLE)}
+
+
+def _actions(sizes: Sizes, shapes: Shapes) -> Batch:
+    """Return what a robot senses and what it is to do (pi0)."""
+    config, batch = sizes.config, shapes.batch_size
+    return {
+        "state": stand_in(batch, config.max_state_dim, dtype=sizes.dtype),
+        "actions": stand_in(batch, config.chunk_size, config.max_action_dim, dtype=sizes.dtype),
+    }
 
 
 def _sequences(sizes: Sizes, model: Any, parameters: set[str], shapes: Shapes) -> Batch:
     """Return what the decoder of an encoder-decoder model is fed, shifted."""
     source = sizes.length(shapes) if "input_ids" in parameters else sizes.target()
-    is_split = model.config.is_encoder_decoder or "decoder_input_ids" in parameters
+    one = getattr(model.config, "use_decoder_only_language_model", False)
+    is_split = model.config.is_encoder_decoder or ("decoder_input_ids" in parameters and not one)
     length = sizes.target(source) if is_split else source
     return {"labels": stand_in(shapes.batch_size, length, dtype=WHOLE)}
 
