@@ -8,14 +8,17 @@ The API server puts the webhook's name before each. Nobody reads them back as tr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from admission.decision import best_of, budget_of
 from admission.judge.conclusion import deciding_unit
 from admission.message.wording import card_text
 from admission.plaintext import plain
 from admission.values import Judgement, UnitJudgement
-from estimator.spec import JobSpec
 from estimator.units import gib_down
+
+if TYPE_CHECKING:
+    from estimator.spec import JobSpec
 
 
 def audit_of(judgement: Judgement) -> Mapping[str, str]:

@@ -11,13 +11,18 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from admission.config import package_version
 from admission.errors import AdmissionError
+from estimator.deferred import Deferred
 from estimator.errors import EstimatorError, SpecError, UnsupportedJobError
+
+if TYPE_CHECKING:
+    from admission import config
+else:
+    config = Deferred("admission.config")
 
 USAGE = 2
 FAULT = 3
@@ -93,7 +98,7 @@ def _about(
 
 def _version() -> None:
     """Print the version."""
-    typer.echo(package_version())
+    typer.echo(config.package_version())
 
 
 def _say(text: str) -> None:

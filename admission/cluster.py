@@ -2,14 +2,14 @@
 
     list + watch (a thread each) -> immutable snapshots, handed to whoever asked
 
-The only importer of the Kubernetes client. Objects are cut down to what is read as they arrive;
-nothing is ever written to the cluster.
+Objects are cut down to what is read as they arrive; nothing is written to the cluster here.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from kubernetes.config import ConfigException
 from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
+from admission.capacity.registration import ANNOTATIONS as REGISTRATIONS
 from admission.errors import SettingsError
 from admission.values import Json
 from estimator.errors import Problem
@@ -41,6 +42,9 @@ LONGEST_PAUSE_SECONDS = 30.0
 GONE = 410
 METADATA_ONLY = "application/json;as={kind};g=meta.k8s.io;v=v1"
 
+Client = ApiClient
+"""A connection to an API server, for those who may not know the library."""
+
 Snapshot = Mapping[str, Json]
 """Name -> object, cut down. A new one for every change; never changed itself."""
 
@@ -54,23 +58,47 @@ class Resource:
     path: str
     cut: Callable[[Json], Json]
     metadata_only: bool = False
+    name: str | None = None
+    """The one object that is followed; None for all of them."""
 
     def accept(self, *, listing: bool) -> str:
         """Return the content type to ask for."""
         kind = "PartialObjectMetadataList" if listing else "PartialObjectMetadata"
         return METADATA_ONLY.format(kind=kind) if self.metadata_only else "application/json"
 
+    def query(self, query: Mapping[str, str]) -> dict[str, str]:
+        """Return *query* for these objects alone: a role may be bound to one name."""
+        named = {} if self.name is None else {"fieldSelector": f"metadata.name={self.name}"}
+        return {**query, **named}
+
 
 def cut_node(node: Json) -> Json:
-    """Return what decides which cards a node has and who may go there."""
+    """Return what decides which cards a node has and who may go there.
+
+    Nodes of a pool say the same in most labels: each text is held once.
+    """
     metadata, status = node.get("metadata") or {}, node.get("status") or {}
+    kept: dict[str, Any] = {
+        "name": metadata.get("name"),
+        "labels": _held_once(metadata.get("labels") or {}),
+    }
+    annotations = metadata.get("annotations") or {}
+    if registered := {key: annotations[key] for key in REGISTRATIONS if key in annotations}:
+        kept["annotations"] = registered
     return {
-        "metadata": {"name": metadata.get("name"), "labels": metadata.get("labels") or {}},
+        "metadata": kept,
         "spec": {"taints": (node.get("spec") or {}).get("taints") or []},
         "status": {
-            "capacity": status.get("capacity") or {},
-            "allocatable": status.get("allocatable") or {},
+            key: _held_once({name: n for name, n in (status.get(key) or {}).items() if "/" in name})
+            for key in ("capacity", "allocatable")
         },
+    }
+
+
+def _held_once(texts: Json) -> Json:
+    return {
+        sys.intern(key): sys.intern(value) if type(value) is str else value
+        for key, value in texts.items()
     }
 
 
@@ -136,6 +164,7 @@ class Watch:
         self._publish = publish
         self._first_pause_seconds = first_pause_seconds
         self._items: dict[str, Json] = {}
+        self._told = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name=f"watch {resource.path}", daemon=True
@@ -161,7 +190,7 @@ class Watch:
                 if version is None:
                     version = self._list()
                 for seen in self._events(version):
-                    version, pause = seen, self._first_pause_seconds
+                    version, pause, self._told = seen, self._first_pause_seconds, ""
                 continue
             except _GoneError:
                 _log.info("watch too old", path=self._resource.path)
@@ -169,9 +198,15 @@ class Watch:
             except urllib3.exceptions.ReadTimeoutError:
                 continue
             except (ApiException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-                _log.warning("watch interrupted", path=self._resource.path, reason=_reason(error))
+                self._tell_once(_reason(error))
             self._stopping.wait(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _tell_once(self, reason: str) -> None:
+        """Write a line when the reason is another: a role that is missing is missing for long."""
+        if reason != self._told:
+            _log.warning("watch interrupted", path=self._resource.path, reason=reason)
+        self._told = reason
 
     def _list(self) -> str:
         """Fetch everything, publish it, and return its version."""
@@ -242,7 +277,7 @@ class Watch:
         request = self._client.param_serialize(
             "GET",
             self._resource.path,
-            query_params=list(query.items()),
+            query_params=list(self._resource.query(query).items()),
             header_params={"Accept": self._resource.accept(listing=listing)},
             auth_settings=["BearerToken"],
         )

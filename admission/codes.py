@@ -52,3 +52,13 @@ class ReasonCode(StrEnum):
     NO_GPU = "no-gpu"
     NO_TRAINING = "no-training"
     NO_JOB = "no-job"
+    DOCUMENT = "document"
+    """A ConfigMap, a model's files or another object could not be read."""
+
+
+class Steer(StrEnum):
+    """How hard pods are steered to cards that hold them."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+    OFF = "off"

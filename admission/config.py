@@ -11,13 +11,16 @@ from __future__ import annotations
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from admission.codes import Action, Mode
+from admission.certificate_settings import CertificateMode, CertificateSettings
+from admission.codes import Action, Mode, Steer
 from admission.errors import SettingsError
+from admission.node_settings import NodeSettings
+from admission.section import Section
 from estimator.documents import read_documents
 from estimator.errors import Problem, SpecError
 from estimator.spec import Framework
@@ -48,19 +51,6 @@ class LateAction(StrEnum):
     WARN = "warn"
 
 
-class Section(BaseModel):
-    """Base of every part of the settings: frozen, strict, camelCase in the file."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        use_attribute_docstrings=True,
-    )
-
-
 class ServerSettings(Section):
     """Where the webhook listens, and with which certificate."""
 
@@ -71,7 +61,10 @@ class ServerSettings(Section):
     """Port of the reviews. 0 takes a free one and logs it."""
 
     cert_file: Path = Path("/etc/vramgate/tls/tls.crt")
-    """PEM file with the serving certificate and its chain. Read again when it changes."""
+    """PEM file with the serving certificate and its chain. Read again when it changes.
+
+    Given, the certificate is somebody else's, cert-manager's say: see `certificates.mode`.
+    """
 
     key_file: Path = Path("/etc/vramgate/tls/tls.key")
     """PEM file with the private key of that certificate."""
@@ -102,6 +95,23 @@ class PolicySettings(Section):
     """Whether the label `vramgate.dev/mode` counts on a workload too.
 
     Off by default: otherwise whoever may submit a job may also switch its check off.
+    """
+
+
+class SteeringSettings(Section):
+    """What `/mutate` writes into the jobs it lets pass."""
+
+    default: Steer | None = None
+    """How hard pods are steered to cards that hold them: `required`, `preferred` or `off`.
+
+    Absent: required where the mode is `enforce`, preferred where it is `warn`. The label
+    `vramgate.dev/steer` of a namespace overrides it, and that of an object both.
+    """
+
+    termination_messages: bool = True
+    """Whether training containers get `terminationMessagePolicy: FallbackToLogsOnError`.
+
+    It leaves the end of a failed container's log in the pod's status: there it says out of memory.
     """
 
 
@@ -137,14 +147,91 @@ class CacheSettings(Section):
     """
 
 
-class NodeSettings(Section):
-    """Where the cards of the cluster are read from."""
+class HubSettings(Section):
+    """The Hugging Face Hub, asked for the configuration of models that the catalog lacks."""
 
-    file: Path | None = None
-    """Node objects (`kubectl get nodes -o json`) read once. Absent: the API server is watched."""
+    enabled: bool = True
+    """Whether it is asked at all. Off: such a model is unknown."""
 
-    keep_days: float = Field(default=7.0, ge=0, le=365)
-    """How long the cards of a removed node still count, for pools that scale to zero."""
+    endpoint: str = Field(
+        default="https://huggingface.co", pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$"
+    )
+    """The Hub, or a mirror. A host of your own may have a private address, and `http://`."""
+
+    token_file: Path | None = None
+    """File with a token for gated and private models. Never logged."""
+
+    cache_directory: Path | None = None
+    """A cache of huggingface_hub that is looked into first, for clusters without the internet."""
+
+
+class SourceSettings(Section):
+    """Where documents come from that a job refers to."""
+
+    seconds: float = Field(default=2.0, gt=0, le=10)
+    """How long all of one job's documents may take together. What is late counts as not there."""
+
+    config_maps: bool = True
+    """Whether ConfigMaps of the job's own namespace are read, by name. Secrets never are."""
+
+    hub: HubSettings = Field(default_factory=HubSettings)
+    """The Hugging Face Hub."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Hosts that the annotation `vramgate.dev/spec-ref: https://…` may name. No other is asked."""
+
+    proxy: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
+    """Proxy for the Hub and the allowed hosts. It resolves names, and so guards addresses."""
+
+
+_PATH = r"^[A-Za-z]\w*(\[\*\])?(\.[A-Za-z]\w*(\[\*\])?)*$"
+"""Names joined by dots; `[*]` behind one stands for each item of a list or a mapping."""
+
+
+class KindTemplate(Section):
+    """Where the pods of one role of a kind are described."""
+
+    path: str = Field(pattern=_PATH, max_length=200)
+    """Field path of the pod template: `spec.template`, `spec.roles[*].template`."""
+
+    role: str = Field(default="", max_length=63)
+    """What the role is called. Absent: the name of what `[*]` stands for, or `main`."""
+
+    replicas_path: str | None = Field(default=None, pattern=_PATH, max_length=200)
+    """Field path of the number of pods: `[*]` stands for the same as in `path`. Absent: one."""
+
+
+class KindSettings(Section):
+    """A kind of object that runs pods and that Vramgate does not know by itself."""
+
+    group: str = Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    """API group: `example.com`."""
+
+    kind: str = Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")
+    """As `kind:` in its manifests."""
+
+    templates: tuple[KindTemplate, ...] = Field(max_length=16)
+    """Where its pod templates stand: at least one."""
+
+    framework: Framework | None = None
+    """What its jobs are written in, where nothing in them says otherwise."""
+
+    observe_only: bool = False
+    """Interactive or serving: counted, never warned about or denied."""
+
+    @field_validator("templates")
+    @classmethod
+    def _some(cls, value: tuple[KindTemplate, ...]) -> tuple[KindTemplate, ...]:
+        if not value:
+            raise ValueError("at least one place of pod templates is needed")
+        return value
+
+
+class WorkloadSettings(Section):
+    """Which objects are read."""
+
+    kinds: tuple[KindSettings, ...] = Field(default=(), max_length=64)
+    """Kinds beyond those that are built in. The webhook's rules must name them too."""
 
 
 class LogSettings(Section):
@@ -161,11 +248,29 @@ class Settings(Section):
     """The whole settings file. Every section and key may be left out."""
 
     server: ServerSettings = Field(default_factory=ServerSettings)
+    certificates: CertificateSettings = Field(default_factory=CertificateSettings)
     policy: PolicySettings = Field(default_factory=PolicySettings)
+    steering: SteeringSettings = Field(default_factory=SteeringSettings)
     workers: WorkerSettings = Field(default_factory=WorkerSettings)
     cache: CacheSettings = Field(default_factory=CacheSettings)
     nodes: NodeSettings = Field(default_factory=NodeSettings)
+    sources: SourceSettings = Field(default_factory=SourceSettings)
+    workloads: WorkloadSettings = Field(default_factory=WorkloadSettings)
     logs: LogSettings = Field(default_factory=LogSettings)
+
+    @property
+    def certificate_mode(self) -> CertificateMode:
+        """Return who makes the certificate: files that are named are meant to be read."""
+        names_files = bool({"cert_file", "key_file"} & self.server.model_fields_set)
+        unsaid = CertificateMode.FILES if names_files else CertificateMode.BUILTIN
+        return self.certificates.mode or unsaid
+
+    @model_validator(mode="after")
+    def _one_certificate(self) -> Self:
+        names_files = {"cert_file", "key_file"} & self.server.model_fields_set
+        if names_files and self.certificates.mode is CertificateMode.BUILTIN:
+            raise ValueError("certificates.mode builtin does not go with server.certFile, keyFile")
+        return self
 
 
 def package_version() -> str:

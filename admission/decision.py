@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from admission.codes import ORDER, Action, Mode, ReasonCode, Verdict
 from admission.review import Operation
 from admission.values import ClassVerdict, NodeClass, Workload
-from estimator.result import Estimate
+
+if TYPE_CHECKING:
+    from estimator.result import Estimate
 
 OBSERVED_KINDS = frozenset(
     {
         "DaemonSet",
         "Deployment",
         "InferenceService",
-        "LeaderWorkerSet",
         "Notebook",
         "RayCluster",
         "RayService",
@@ -29,7 +31,7 @@ OBSERVED_KINDS = frozenset(
         "StatefulSet",
     }
 )
-"""Kinds that are counted, and never warned about or denied."""
+"""Kinds that are counted, and never warned about or denied, even where nothing of them was read."""
 
 
 class Cause(StrEnum):
@@ -38,6 +40,8 @@ class Cause(StrEnum):
     TOO_LARGE = "too-large"
     OWN_LIMIT = "own-limit"
     """The job's own allocator limit is below its need, whatever the card."""
+    DECLARED = "declared"
+    """The card would hold it, and what it declares of the card does not."""
     LITTLE_ROOM = "little-room"
     SMALL_CARD = "small-card"
     """It fits on the best card and not on another it may also use."""
@@ -174,8 +178,12 @@ def may_deny(workload: Workload, change: Change) -> bool:
 
 
 def is_observed(workload: Workload) -> bool:
-    """Return whether workloads of this kind are only counted."""
-    return workload.ref.kind in OBSERVED_KINDS
+    """Return whether workloads of this kind are only counted.
+
+    Such are what serves, and templates that others start jobs from: `explain` alone judges those.
+    """
+    is_named = workload.ref.kind in OBSERVED_KINDS
+    return is_named or workload.observe_only or workload.explain_only
 
 
 def budget_of(node_class: NodeClass) -> int | None:
@@ -188,12 +196,25 @@ def _compare(node_class: NodeClass, estimate: Estimate, budget: int) -> tuple[Ve
     if limit is not None and estimate.least.reserved_bytes > limit:
         return Verdict.OOM, Cause.OWN_LIMIT
     if estimate.least.device_bytes > budget:
-        return Verdict.OOM, Cause.TOO_LARGE
+        return _too_large(node_class, estimate)
     if estimate.enough.device_bytes > budget:
         return Verdict.TIGHT, Cause.LITTLE_ROOM
     if node_class.sharing == "time-slicing":
         return Verdict.TIGHT, Cause.SHARED_CARD
     return Verdict.FITS, Cause.FITS
+
+
+def _too_large(node_class: NodeClass, estimate: Estimate) -> tuple[Verdict, Cause]:
+    """Return the verdict on a budget that is too small: the card's, or what is declared of it.
+
+    A device of a claim that asks for less has at least as much, and may be had whole.
+    """
+    declared = node_class.declared
+    if declared is None or estimate.least.device_bytes > declared.whole_bytes:
+        return Verdict.OOM, Cause.TOO_LARGE
+    if declared.share.is_floor:
+        return Verdict.TIGHT, Cause.DECLARED
+    return Verdict.OOM, Cause.DECLARED
 
 
 def _cause_of_worse(worst: ClassVerdict) -> Cause:

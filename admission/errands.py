@@ -10,21 +10,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from estimator.device import Device
 from estimator.errors import EstimatorError
-from estimator.result import Estimate, Fit
-from estimator.spec import JobSpec
+from estimator.workers.api import Job
 
-T = TypeVar("T", Estimate, Fit)
+if TYPE_CHECKING:
+    from estimator.result import Estimate, Fit
+
+T = TypeVar("T", "Estimate", "Fit")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Errand(Generic[T]):
     """One question to the workers: waits for its turn, then is asked."""
 
-    spec: JobSpec
+    job: Job
     devices: tuple[Device, ...]
     asker: str
     since: float

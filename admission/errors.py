@@ -3,7 +3,9 @@
     AdmissionError
     ├── RequestError        the request is broken: HTTP 400, never `allowed: false`
     ├── SettingsError       the settings file; carries every problem
-    └── ManifestError       a file given to `explain` cannot be read
+    ├── ManifestError       a file given to `explain` cannot be read
+    ├── PatchError          a patch of ours is not to be sent: it is dropped, the review goes on
+    └── ClusterError        the API server refuses, or does not answer: tried again
 
 Everything about the estimate itself is an `EstimatorError`.
 """
@@ -41,3 +43,15 @@ class SettingsError(AdmissionError):
 
 class ManifestError(AdmissionError):
     """A manifest or node list cannot be read."""
+
+
+class PatchError(AdmissionError):
+    """A patch that we made does not apply, or changes more than it may."""
+
+
+class ClusterError(AdmissionError):
+    """The API server did not do what it was asked. Never holds a body, which may hold a key."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__("the API server does not answer" if status is None else f"HTTP {status}")
+        self.status = status

@@ -12,27 +12,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Generic, Protocol, TypeVar
-
-import structlog
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from admission.cache import CacheResult, Memory, Retention
 from admission.errands import Awaited, Errand, Question
 from admission.turns import Turns
+from estimator.deferred import Deferred
 from estimator.device import Device
 from estimator.errors import EstimateTimeoutError, EstimatorError
-from estimator.result import Estimate, Fit
-from estimator.spec import JobSpec
-from estimator.workers.api import Estimator
+from estimator.workers.api import Estimator, Job, spec_of
+
+if TYPE_CHECKING:
+    import structlog
+
+    from estimator.result import Estimate, Fit
+    from estimator.spec import JobSpec
+else:
+    structlog = Deferred("structlog")
 
 MAX_RUNNING = 128
 """Questions with the workers or waiting for them. Beyond it a review is late from the start."""
 MAX_ASKED = 32
 """Of them by one asker."""
 
-_log = structlog.get_logger()
-
-T = TypeVar("T", Estimate, Fit)
+T = TypeVar("T", "Estimate", "Fit")
 Key = tuple[str, Device]
 
 _SLOWNESS = (CacheResult.HIT, CacheResult.JOINED, CacheResult.PARTIAL, CacheResult.MISS)
@@ -91,23 +94,23 @@ class EstimatePool:
         """Return how many questions wait for a worker."""
         return self._turns.num_waiting
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order (see `Estimator`)."""
-        return await AskingPool(self).estimate(spec, devices)
+        return await AskingPool(self).estimate(job, devices)
 
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order (see `Estimator`)."""
         return await AskingPool(self).fit(spec, devices)
 
     def ask(
-        self, spec: JobSpec, devices: Sequence[Device], *, asker: str
+        self, job: Job, devices: Sequence[Device], *, asker: str
     ) -> tuple[Question[Estimate], CacheResult]:
         """Return what is known of the estimates, whatever is not known being on its way.
 
         Raises:
             EstimateTimeoutError: if too much is on its way already.
         """
-        question, result = self._estimates.ask(spec, devices, asker=asker)
+        question, result = self._estimates.ask(job, devices, asker=asker)
         self._watcher.cache_asked(result)
         return question, result
 
@@ -122,15 +125,21 @@ class EstimatePool:
 
     async def _timed_estimate(self, errand: Errand[Estimate]) -> tuple[Estimate, ...]:
         try:
-            estimates = await self._workers.estimate(errand.spec, errand.devices)
+            estimates = await self._workers.estimate(errand.job, errand.devices)
         except EstimatorError as error:
-            self._watcher.estimated(errand.spec, error, seconds=self._clock() - errand.since)
+            self._watch(errand, error)
             raise
-        self._watcher.estimated(errand.spec, estimates, seconds=self._clock() - errand.since)
+        self._watch(errand, estimates)
         return estimates
 
+    def _watch(
+        self, errand: Errand[Estimate], outcome: Sequence[Estimate] | EstimatorError
+    ) -> None:
+        seconds = self._clock() - errand.since
+        self._watcher.estimated(spec_of(errand.job), outcome, seconds=seconds)
+
     async def _fit(self, errand: Errand[Fit]) -> tuple[Fit, ...]:
-        return await self._workers.fit(errand.spec, errand.devices)
+        return await self._workers.fit(spec_of(errand.job), errand.devices)
 
 
 class AskingPool:
@@ -144,10 +153,10 @@ class AskingPool:
         self.result: CacheResult | None = None
         """The slowest way any of the answers came; None while nothing was asked."""
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order (see `Estimator`)."""
         self._check()
-        question, result = self._pool.ask(spec, devices, asker=self._asker)
+        question, result = self._pool.ask(job, devices, asker=self._asker)
         self._questions.append(question)
         self.result = max(self.result or result, result, key=_SLOWNESS.index)
         return await question.answers()
@@ -189,15 +198,15 @@ class _Answers(Generic[T]):
         self._errands: set[Errand[T]] = set()
 
     def ask(
-        self, spec: JobSpec, devices: Sequence[Device], *, asker: str
+        self, job: Job, devices: Sequence[Device], *, asker: str
     ) -> tuple[Question[T], CacheResult]:
         """Return what is known or on its way for each of *devices*, and start what is not."""
-        digest = spec.digest()
+        digest = spec_of(job).digest()
         known = {device: self._memory.get((digest, device)) for device in devices}
         missing = [device for device, value in known.items() if value is None]
         fresh = [device for device in missing if not self._is_running((digest, device))]
         if fresh:
-            self._start(spec, digest, fresh, asker=asker)
+            self._start(job, digest, fresh, asker=asker)
         found = [
             self._running[digest, device] if known[device] is None else known[device]
             for device in devices
@@ -217,7 +226,7 @@ class _Answers(Generic[T]):
         running = self._running.get(key)
         return running is not None and not running.errand.is_dropped
 
-    def _start(self, spec: JobSpec, digest: str, devices: Sequence[Device], *, asker: str) -> None:
+    def _start(self, job: Job, digest: str, devices: Sequence[Device], *, asker: str) -> None:
         num_asked = sum(errand.asker == asker for errand in self._errands)
         if len(self._errands) >= MAX_RUNNING or num_asked >= MAX_ASKED:
             raise EstimateTimeoutError(
@@ -225,7 +234,7 @@ class _Answers(Generic[T]):
                 hint="submit the job again in a minute, it is reviewed then",
             )
         errand: Errand[T] = Errand(
-            spec=spec,
+            job=job,
             devices=tuple(devices),
             asker=asker,
             since=self._clock(),
@@ -264,7 +273,7 @@ class _Answers(Generic[T]):
             for key in keys:
                 self._memory.fail(key, error)
         else:
-            _log.error("estimate failed", exc_info=error)
+            structlog.get_logger().error("estimate failed", exc_info=error)
 
 
 def _result(*, num_devices: int, num_missing: int, num_fresh: int) -> CacheResult:

@@ -30,7 +30,7 @@ def explanation_of(judgement: Judgement) -> dict[str, Any]:
         "estimate": _estimate(unit),
         "nodes": _nodes(unit.classes) if unit else [],
         "steer": {},
-        "unknowns": _unknowns(unit.findings) if unit else [],
+        "unknowns": _unknowns(unit.findings if unit else judgement.workload.problems),
         "units": [_unit(judged) for judged in judgement.units],
     }
 

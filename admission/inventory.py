@@ -18,13 +18,15 @@ from pathlib import Path
 import orjson
 
 from admission.capacity.classes import classes_of
-from admission.codes import Mode
+from admission.codes import Mode, Steer
 from admission.errors import SettingsError
+from admission.node_settings import NodeSettings
 from admission.values import Json, NodeClass
 from estimator.documents import read_documents
 from estimator.errors import Problem, SpecError
 
 MODE_LABEL = "vramgate.dev/mode"
+STEER_LABEL = "vramgate.dev/steer"
 MOST_DEPARTED = 500
 SETTLE_SECONDS = 0.2
 """Changes within it are taken together: a pool of a hundred nodes starts at once."""
@@ -70,12 +72,15 @@ class Inventory:
         *,
         keep_seconds: float,
         namespaces_expected: bool,
+        settings: NodeSettings | None = None,
         changed: Callable[[tuple[NodeClass, ...]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.classes: tuple[NodeClass, ...] = ()
         self._departed = DepartedNodes(keep_seconds=keep_seconds)
+        self._settings = settings
         self._modes: Mapping[str, Mode] = {}
+        self._steers: Mapping[str, Steer] = {}
         self._nodes: Mapping[str, Json] = {}
         self._news: Mapping[str, Json] | None = None
         self._arrived = asyncio.Event()
@@ -93,6 +98,10 @@ class Inventory:
         """Return the mode that the namespace's label asks for, if it is one."""
         return self._modes.get(namespace)
 
+    def steer_of(self, namespace: str) -> Steer | None:
+        """Return how hard the namespace's label wants pods to be steered, if it says so."""
+        return self._steers.get(namespace)
+
     def set_nodes(self, nodes: Mapping[str, Json]) -> None:
         """Take *nodes* as what the cluster has now."""
         self._news = nodes
@@ -102,6 +111,8 @@ class Inventory:
         """Take *namespaces* as those there are now."""
         found = {name: mode_label(item["metadata"]) for name, item in namespaces.items()}
         self._modes = {name: mode for name, mode in found.items() if mode is not None}
+        steers = {name: steer_label(item["metadata"]) for name, item in namespaces.items()}
+        self._steers = {name: steer for name, steer in steers.items() if steer is not None}
         self._namespaces_listed = True
 
     async def run(self) -> None:
@@ -126,17 +137,24 @@ class Inventory:
         self, before: Mapping[str, Json], after: Mapping[str, Json]
     ) -> tuple[NodeClass, ...]:
         departed = self._departed.update(before, after, now=self._clock())
-        return classes_of((*after.values(), *departed))
+        return classes_of((*after.values(), *departed), self._settings)
 
 
 def mode_label(metadata: Json) -> Mode | None:
     """Return the mode that an object's label asks for; a value that is no mode asks for none."""
+    value = _label(metadata, MODE_LABEL)
+    return next((mode for mode in Mode if mode == value), None)
+
+
+def steer_label(metadata: Json) -> Steer | None:
+    """Return how hard an object's label wants it to be steered; another value asks for nothing."""
+    value = _label(metadata, STEER_LABEL)
+    return next((steer for steer in Steer if steer == value), None)
+
+
+def _label(metadata: Json, name: str) -> object:
     labels = metadata.get("labels")
-    value = labels.get(MODE_LABEL) if isinstance(labels, Mapping) else None
-    try:
-        return Mode(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
+    return labels.get(name) if isinstance(labels, Mapping) else None
 
 
 def read_nodes(path: Path) -> Mapping[str, Json]:

@@ -64,7 +64,9 @@ def configure_logs(level: LogLevel, *, form: LogFormat, stream: TextIO | None = 
 def _last_processors(form: LogFormat) -> list[Any]:
     """Return what turns an event into one line of text."""
     if form is LogFormat.CONSOLE:
-        return [structlog.dev.ConsoleRenderer(colors=False)]
+        # Plain: the default adds the values of variables, and a token may be among them.
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=plain)]
     return [structlog.processors.format_exc_info, _json_line]
 
 

@@ -10,15 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+import orjson
 
 from admission.capacity.classes import classes_of, declared_class
 from admission.errors import ManifestError
-from admission.values import Json, NodeClass
+from admission.values import Document, Documents, Json, NodeClass
+from admission.workloads import kind_of
+from admission.workloads.config_maps import config_map_document
 from admission.workloads.fields import mapping, text
 from estimator.catalog import resolve_device
 from estimator.documents import MAX_BYTES, read_documents
 from estimator.errors import SpecError
+
+if TYPE_CHECKING:
+    from admission.node_settings import NodeSettings
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -28,8 +35,17 @@ MAX_REPEATED = 200_000
 """Values that YAML aliases may repeat in one document: they can make a short text endless."""
 JOBSPEC_KIND = "JobSpec"
 
-_PODLESS_WORKLOADS = frozenset({"TrainJob", "Workspace"})
-"""Workloads whose pods are described by another object."""
+_DOCUMENTS = frozenset(
+    {
+        "ClusterTrainingRuntime",
+        "TrainingRuntime",
+        "ClusterWorkflowTemplate",
+        "WorkflowTemplate",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+    }
+)
+"""Objects that others refer to, as `<kind in lower case>/NAME`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,26 +58,39 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
-    """What was found in the files: objects that run pods, and ConfigMaps they may refer to."""
+    """What was found in the files: objects that run pods, and what they may refer to."""
 
     workloads: tuple[Manifest, ...]
     config_maps: tuple[Json, ...]
+    others: tuple[Json, ...] = ()
+    """Runtimes, workflow templates and resource claims."""
 
-    def documents(self, namespace: str) -> Mapping[str, str]:
-        """Return the texts of ConfigMaps in *namespace* as `configmap/NAME/KEY`.
+    def documents(self, namespace: str) -> Documents:
+        """Return the ConfigMaps in *namespace* as `configmap/NAME`, the others by their kind.
 
         An object without a namespace goes where its neighbours go, so it counts for all of them.
         """
-        found: dict[str, str] = {}
-        for config_map in self.config_maps:
-            metadata = mapping(config_map.get("metadata"), "metadata")
+        found: dict[str, Document] = {}
+        for body in (*self.config_maps, *self.others):
+            metadata = mapping(body.get("metadata"), "metadata")
             name = text(metadata.get("name"), "metadata.name")
             own = text(metadata.get("namespace"), "metadata.namespace")
             if own and namespace and own != namespace:
                 continue
-            for key, value in mapping(config_map.get("data"), f"ConfigMap {name}: data").items():
-                found[f"configmap/{name}/{key}"] = text(value, f"ConfigMap {name}: data.{key}")
+            found[f"{str(body['kind']).lower()}/{name}"] = _document_of(body)
         return found
+
+
+def _document_of(body: Json) -> Document:
+    """Return a ConfigMap's data, or another object as JSON under the empty name."""
+    if body["kind"] == "ConfigMap":
+        return config_map_document(body)
+    try:
+        # YAML has dates and numbers of any length, which no reader of an object looks for.
+        whole = orjson.dumps(body, default=str, option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, orjson.JSONEncodeError):
+        return Document(problem="cannot be written as JSON")
+    return Document(files={"": whole.decode()})
 
 
 def read_manifests(paths: Sequence[str], *, stdin: TextIO) -> Manifests:
@@ -78,12 +107,17 @@ def read_manifests(paths: Sequence[str], *, stdin: TextIO) -> Manifests:
     if problems:
         raise ManifestError("\n".join(problems))
     config_maps = tuple(item.body for item in found if item.body.get("kind") == "ConfigMap")
+    others = tuple(item.body for item in found if item.body.get("kind") in _DOCUMENTS)
     workloads = tuple(item for item in found if _runs_pods(item.body))
-    return Manifests(workloads=workloads, config_maps=config_maps)
+    return Manifests(workloads=workloads, config_maps=config_maps, others=others)
 
 
-def read_classes(path: str, *, stdin: TextIO) -> tuple[NodeClass, ...]:
+def read_classes(
+    path: str, *, stdin: TextIO, settings: NodeSettings | None = None
+) -> tuple[NodeClass, ...]:
     """Return the node classes of a file of Node objects (`kubectl get nodes -o json` or yaml).
+
+    *settings* add pools that could still appear, and say what labels do not.
 
     Raises:
         ManifestError: if it cannot be read or holds no Node.
@@ -101,7 +135,7 @@ def read_classes(path: str, *, stdin: TextIO) -> tuple[NodeClass, ...]:
         raise ManifestError(
             f"{path}: no Node in it", hint="write it with `kubectl get nodes -o json`"
         )
-    return classes_of(nodes)
+    return classes_of(nodes, settings)
 
 
 def named_class(gpu: str) -> NodeClass:
@@ -236,8 +270,8 @@ def _opened(document: Json, path: str) -> Iterator[Json]:
 
 
 def _runs_pods(body: Json) -> bool:
-    """Return whether an object describes pods: somewhere in it are containers."""
-    if body.get("kind") in _PODLESS_WORKLOADS:
+    """Return whether an object leads to pods: its kind is known, or it has containers somewhere."""
+    if kind_of(body) is not None:
         return True
     return body.get("kind") not in ("ConfigMap", "Node") and _has_containers(body.get("spec"))
 

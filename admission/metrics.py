@@ -8,7 +8,7 @@ The only importer of prometheus_client. Every known label value starts at 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,7 +20,9 @@ from prometheus_client import (
     generate_latest,
 )
 
+from admission import workloads
 from admission.cache import CacheResult
+from admission.certificates.problems import CertificateProblem
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.config import package_version
 from admission.values import NodeClass
@@ -42,7 +44,7 @@ NONE = "none"
 FAULT = "fault"
 """The unknown code of a review that failed on our own account."""
 
-KINDS = ("Pod", "Job", "CronJob", "PyTorchJob", OTHER)
+KINDS = (*dict.fromkeys(kind for _, kind in workloads.KINDS), OTHER)
 CACHE = ("hit", "miss", "late", NONE)
 METHODS = (*(method.value for method in Method), NONE)
 OUTCOMES = (
@@ -131,6 +133,18 @@ class Metrics:
         self._unknown = Counter(
             "vramgate_unknown_total", "Why jobs stayed unknown.", ("code",), registry=registry
         )
+        self._steered = Counter(
+            "vramgate_steered_total",
+            "Objects whose pods were steered to cards that hold them.",
+            ("kind",),
+            registry=registry,
+        )
+        self._dropped = Counter(
+            "vramgate_patches_dropped_total",
+            "Patches that were not sent because they would not apply as meant.",
+            ("kind",),
+            registry=registry,
+        )
         classes = ("product", "memory", "sharing")
         self._class_count = Gauge(
             "vramgate_gpu_class_count", "Nodes of a card class.", classes, registry=registry
@@ -144,6 +158,12 @@ class Metrics:
         self._expiry = Gauge(
             "vramgate_certificate_expiry_seconds",
             "Time until the serving certificate expires.",
+            registry=registry,
+        )
+        self._certificate_problems = Gauge(
+            "vramgate_certificate_problems",
+            "What keeps the built-in certificates from being as they should: 1 while it lasts.",
+            ("problem",),
             registry=registry,
         )
         build = Info("vramgate_build", "The running version.", registry=registry)
@@ -167,6 +187,14 @@ class Metrics:
     def unknown(self, code: str) -> None:
         """Count one reason for `unknown`."""
         self._unknown.labels(_closed(code, CODES)).inc()
+
+    def steered(self, kind: str) -> None:
+        """Count one object whose pods were steered."""
+        self._steered.labels(_closed(kind, KINDS)).inc()
+
+    def patch_dropped(self, kind: str) -> None:
+        """Count one patch that was not sent."""
+        self._dropped.labels(_closed(kind, KINDS)).inc()
 
     def cache_asked(self, result: CacheResult) -> None:
         """Count one question to the cache."""
@@ -210,11 +238,17 @@ class Metrics:
         """Show the time left until *timestamp* (seconds since 1970) from now on."""
         self._expiry.set_function(lambda: timestamp - clock())
 
+    def certificate_problems(self, problems: Collection[CertificateProblem]) -> None:
+        """Show which problems the certificates have now."""
+        for problem in CertificateProblem:
+            self._certificate_problems.labels(problem.value).set(problem in problems)
+
     def text(self) -> bytes:
         """Return the exposition that `/metrics` answers with."""
         return generate_latest(self._registry)
 
     def _start_at_zero(self) -> None:
+        self.certificate_problems(())
         for kind in KINDS:
             for mode in Mode:
                 for verdict in Verdict:
@@ -222,6 +256,8 @@ class Metrics:
                         self._reviews.labels(kind, verdict.value, action.value, mode.value)
             for cache in CACHE:
                 self._review_seconds.labels(kind, cache)
+            self._steered.labels(kind)
+            self._dropped.labels(kind)
         for framework in Framework:
             for method in METHODS:
                 self._estimate_seconds.labels(framework.value, method)

@@ -15,8 +15,9 @@ from typing import Protocol
 from admission.judge.judging import Views, read_views
 from admission.review import Review
 from admission.threads import Threads
-from admission.values import Json, NodeClass, Workload
-from admission.workloads import read_workload
+from admission.values import NO_DOCUMENTS, Documents, Json, NodeClass, Workload
+from admission.workloads import KINDS, read_workload
+from admission.workloads.kind import Kinds
 
 SMALL_BODY = 16 << 10
 SMALL_UNITS = 8
@@ -32,7 +33,9 @@ MAX_UNREAD = 64
 class Reader(Protocol):
     """Who reads the units of a workload."""
 
-    def __call__(self, workload: Workload, *, classes: Sequence[NodeClass]) -> Views:
+    def __call__(
+        self, workload: Workload, *, classes: Sequence[NodeClass], documents: Documents
+    ) -> Views:
         """Return what was understood, from whatever thread it is called."""
         ...
 
@@ -40,7 +43,8 @@ class Reader(Protocol):
 class ReviewReader:
     """Reads on the loop or beside it, as the size of a review tells."""
 
-    def __init__(self, read: Reader = read_views) -> None:
+    def __init__(self, read: Reader = read_views, *, kinds: Kinds = KINDS) -> None:
+        self._kinds = kinds
         self._read_views = read
         self._threads = Threads(MAX_READING)
 
@@ -52,6 +56,7 @@ class ReviewReader:
         classes: Sequence[NodeClass],
         seconds: float,
         is_small: bool,
+        documents: Documents = NO_DOCUMENTS,
     ) -> tuple[Workload, Views] | None:
         """Return *obj* as it was understood, None if that takes more than *seconds*.
 
@@ -59,15 +64,16 @@ class ReviewReader:
             RequestError: if it is malformed.
         """
         if is_small:
-            workload = _workload(review, obj)
-            if len(workload.units) <= SMALL_UNITS:
-                return workload, self._read_views(workload, classes=classes)
+            workload = self._workload(review, obj, documents)
+            if len(workload.units) <= SMALL_UNITS and _is_little(documents):
+                return workload, self._read_views(workload, classes=classes, documents=documents)
         if self._threads.num_waiting >= MAX_UNREAD:
             return None
 
         def read() -> tuple[Workload, Views]:
-            workload = _workload(review, obj)
-            return workload, self._read_views(workload, classes=classes)
+            workload = self._workload(review, obj, documents)
+            views = self._read_views(workload, classes=classes, documents=documents)
+            return workload, views
 
         try:
             async with asyncio.timeout(seconds):
@@ -75,11 +81,22 @@ class ReviewReader:
         except TimeoutError:
             return None
 
+    def _workload(self, review: Review, obj: Json, documents: Documents) -> Workload:
+        return read_workload(
+            obj,
+            api_version=review.api_version,
+            kind=review.kind,
+            documents=documents,
+            kinds=self._kinds,
+        )
+
 
 def is_small(body: bytes) -> bool:
     """Return whether the object in *body* is surely read in an instant."""
     return len(body) <= SMALL_BODY and body.count(b"$") <= SMALL_EXPANSIONS
 
 
-def _workload(review: Review, obj: Json) -> Workload:
-    return read_workload(obj, api_version=review.api_version, kind=review.kind)
+def _is_little(documents: Documents) -> bool:
+    """Return whether what was fetched is surely read in an instant too."""
+    texts = [text for document in documents.values() for text in document.files.values()]
+    return sum(map(len, texts)) <= SMALL_BODY

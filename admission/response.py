@@ -8,7 +8,8 @@ A fault of ours is never `allowed: false`: that would deny although the policy i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import base64
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -36,9 +37,14 @@ def allowed(
     *,
     warnings: Iterable[str] = (),
     audit: Mapping[str, str] | None = None,
+    patch: Sequence[Mapping[str, object]] = (),
 ) -> Answer:
-    """Return the answer that lets the object pass."""
-    return _reviewed({"uid": uid, "allowed": True}, warnings=warnings, audit=audit)
+    """Return the answer that lets the object pass, changed by the operations of *patch*."""
+    response: dict[str, object] = {"uid": uid, "allowed": True}
+    if patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(list(patch))).decode()
+    return _reviewed(response, warnings=warnings, audit=audit)
 
 
 def denied(

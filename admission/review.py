@@ -42,6 +42,13 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
+class Route(StrEnum):
+    """Which of our webhooks is asked."""
+
+    MUTATE = "mutate"
+    VALIDATE = "validate"
+
+
 JUDGED = (Operation.CREATE, Operation.UPDATE)
 """The operations that bring an object to look at."""
 

@@ -1,8 +1,8 @@
 """The HTTPS server in front of the handler.
 
-    POST /validate -> handler -> Answer; GET /healthz, /readyz, /metrics
+    POST /mutate, /validate -> handler -> Answer; GET /healthz, /readyz, /metrics
 
-Watches its certificate files, and on the way out answers what is in flight. Knows nothing of
+Takes up a changed certificate, and on the way out answers what is in flight. Knows nothing of
 verdicts.
 """
 
@@ -17,10 +17,11 @@ from typing import Protocol
 import structlog
 from aiohttp import web
 
-from admission.certs import ServedCertificate
+from admission.certificates.served import Certificate, ServedCertificate
 from admission.config import ServerSettings
 from admission.errors import SettingsError
 from admission.response import Answer, errored
+from admission.review import Route
 from estimator.errors import Problem
 
 MAX_BODY_BYTES = 8 << 20
@@ -37,7 +38,9 @@ _log = structlog.get_logger()
 class Reviewer(Protocol):
     """Who answers reviews."""
 
-    async def answer(self, body: bytes, *, content_type: str, timeout_text: str | None) -> Answer:
+    async def answer(
+        self, body: bytes, *, content_type: str, timeout_text: str | None, route: Route
+    ) -> Answer:
         """Return the answer to one review; never raises."""
         ...
 
@@ -62,13 +65,14 @@ class WebhookServer:
         *,
         reviewer: Reviewer,
         probes: Probes,
+        certificate: Certificate | None = None,
         poll_seconds: float = 1.0,
     ) -> None:
         self._settings = settings
         self._reviewer = reviewer
         self._probes = probes
         self._poll_seconds = poll_seconds
-        self._certificate = ServedCertificate(settings.cert_file, settings.key_file)
+        self._certificate = certificate or ServedCertificate(settings.cert_file, settings.key_file)
         self._draining = False
         self._runner = web.AppRunner(
             self._application(),
@@ -148,6 +152,7 @@ class WebhookServer:
 
     def _application(self) -> web.Application:
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[self._closing])
+        app.router.add_post("/mutate", self._mutate)
         app.router.add_post("/validate", self._validate)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -172,7 +177,13 @@ class WebhookServer:
             response.force_close()
         return response
 
+    async def _mutate(self, request: web.Request) -> web.StreamResponse:
+        return await self._review(request, Route.MUTATE)
+
     async def _validate(self, request: web.Request) -> web.StreamResponse:
+        return await self._review(request, Route.VALIDATE)
+
+    async def _review(self, request: web.Request, route: Route) -> web.StreamResponse:
         try:
             async with asyncio.timeout(READ_SECONDS):
                 body = await request.read()
@@ -188,6 +199,7 @@ class WebhookServer:
             body,
             content_type=request.headers.get("Content-Type", ""),
             timeout_text=request.query.get("timeout"),
+            route=route,
         )
         return _response(answer)
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.share import Declared, Share
 from estimator.device import Device
-from estimator.result import Estimate, Fit
-from estimator.spec import JobSpec
+
+if TYPE_CHECKING:
+    from estimator.result import Estimate, Fit
+    from estimator.spec import JobSpec
+    from estimator.tracefile import Recording
 
 Json = Mapping[str, Any]
 
@@ -28,6 +33,46 @@ class WorkloadRef:
     namespace: str
     name: str
     """Empty while the API server has not generated it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Something that stands outside the object: a ConfigMap, a model's files, another object."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Key or file name -> text. A single text is under the empty name."""
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    """The same of what is no text: a Trace file."""
+    problem: str = ""
+    """Why there is nothing: `is not there`, `forbidden`, `took longer than 2 s`."""
+
+
+Documents = Mapping[str, Document]
+"""What was fetched, by reference:
+
+* `configmap/NAME`, of the job's own namespace
+* `hf://ORG/MODEL@REVISION`: `config.json`, `adapter_config.json`, …
+* `https://…`: one text
+* `trainingruntime/NAME`, `clustertrainingruntime/NAME`: the object as JSON; among manifests also
+  `workflowtemplate/NAME`, `clusterworkflowtemplate/NAME`, `resourceclaimtemplate/NAME` and
+  `resourceclaim/NAME`
+"""
+
+NO_DOCUMENTS: Documents = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """The container whose command line a unit is read by.
+
+    Its own as a rule; the launcher's where another pod starts what runs on the GPUs.
+    """
+
+    container: Json
+    path: str
+    """Field path of the container within the object."""
+    pod: Json
+    """The pod spec whose volumes it mounts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +96,29 @@ class Unit:
     """The pod spec."""
     pod_metadata: Json
     container_spec: Json
+    program: Program
+    injected: Json = field(default_factory=dict)
+    """Variables that the kind's controller sets in the container: name -> text."""
+    are_gpus_known: bool = True
+    """False: their number was left to be filled in; `gpus` is then one."""
+    are_replicas_known: bool = True
+    steering: str = ""
+    """Field path that a nodeSelector is set below; empty: only on the pods themselves."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Models of the Hugging Face Hub fetched before it starts: folder in the container -> id."""
+    share: Share | None = None
+    """What it declares of each card; None: it has them whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Why something could not be read, where, and what would have let us read it."""
+
+    code: str
+    """A `ReasonCode` or an estimator `UnknownCode` value."""
+    path: str
+    reason: str
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +133,18 @@ class Workload:
     started: bool
     """Has started already (a Job with status.startTime, …)."""
     skip: ReasonCode | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Why something could not be read, where, and what would have let us read it."""
-
-    code: str
-    """A `ReasonCode` or an estimator `UnknownCode` value."""
-    path: str
-    reason: str
-    hint: str | None = None
+    framework: str = ""
+    """The framework that the kind is made for: `pytorch` for a PyTorchJob. Empty: any."""
+    framework_source: str = ""
+    """What says so: `kind PyTorchJob`."""
+    observe_only: bool = False
+    """Interactive or serving: counted, never warned or denied."""
+    explain_only: bool = False
+    """A template that others start jobs from: never sent to the webhook's judgement."""
+    wanted: tuple[str, ...] = ()
+    """Documents that would tell more of its pods: a TrainJob's runtime."""
+    problems: tuple[Finding, ...] = ()
+    """What of its pods could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +167,15 @@ class Reading:
     on it warns and never denies."""
     partial: Json = field(default_factory=dict)
     """The spec document as far as it was understood, for `unknown`."""
+    wanted: tuple[str, ...] = ()
+    """Documents that may tell more, by reference, once somebody has fetched them."""
+    recording: Recording | None = None
+    """The Trace file that the owner refers to; its spec is `spec`."""
+
+    @property
+    def job(self) -> JobSpec | Recording | None:
+        """Return what is to be estimated."""
+        return self.recording or self.spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +220,10 @@ class NodeClass:
     unknown_reason: str | None = None
     members: tuple[NodeFacts, ...] = ()
     """Empty for a card that was declared (`--gpu`): every pod may go there."""
+    divided_bytes: int | None = None
+    """What percentages of a card are of, where its scheduler counts more than the card has."""
+    declared: Declared | None = None
+    """Set for one unit that declares less than the card gives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

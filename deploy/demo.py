@@ -27,7 +27,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from admission.certs import new_authority
+from admission.certificates.issuing import new_authority
 from estimator.units import gib_up
 
 EXAMPLES = Path(__file__).resolve().parent / "examples"

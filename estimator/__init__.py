@@ -5,23 +5,29 @@ estimate(spec, devices) -> tuple[Estimate, ...]
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from estimator.device import Device
-from estimator.errors import EstimatorError
-from estimator.result import Estimate
-from estimator.spec import JobSpec
-
 if TYPE_CHECKING:
+    from estimator.device import Device
+    from estimator.errors import EstimatorError
     from estimator.pipeline import estimate
+    from estimator.result import Estimate
+    from estimator.spec import JobSpec
 
 __all__ = ["Device", "Estimate", "EstimatorError", "JobSpec", "estimate"]
 
+_MODULES = {
+    "Device": "estimator.device",
+    "Estimate": "estimator.result",
+    "EstimatorError": "estimator.errors",
+    "JobSpec": "estimator.spec",
+    "estimate": "estimator.pipeline",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import `estimate` when it is first asked for: reading a manifest needs none of its parts."""
-    if name == "estimate":
-        from estimator.pipeline import estimate
-
-        return estimate
+    """Import a name when it is first asked for: reading a manifest needs few of them."""
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ from admission.values import (
     Json,
     NodeClass,
     NodeFacts,
+    Program,
     Reading,
     Unit,
     UnitJudgement,
@@ -235,6 +236,11 @@ def unit(
         pod=template["spec"],
         pod_metadata=template["metadata"],
         container_spec=template["spec"]["containers"][0],
+        program=Program(
+            container=template["spec"]["containers"][0],
+            path="spec.template.spec.containers[0]",
+            pod=template["spec"],
+        ),
     )
 
 

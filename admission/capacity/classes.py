@@ -8,11 +8,16 @@ Pure. Occupancy, cordon and readiness are left out: a job may wait for a card.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from admission.capacity.cards import Card, cards_of
+from admission.capacity.cards import Card, Cards
+from admission.capacity.pools import pool_nodes, told_by
 from admission.values import Json, NodeClass, NodeFacts
 from admission.workloads.fields import mapping, sequence, text
 from estimator.device import Device
+
+if TYPE_CHECKING:
+    from admission.node_settings import NodeSettings
 
 PASSING_TAINTS = (
     "node.kubernetes.io/",
@@ -27,18 +32,30 @@ PASSING_TAINTS = (
 """Taints that say how a node is today (cordoned, not ready, leaving), not what it is for."""
 
 
-def classes_of(nodes: Iterable[Json]) -> tuple[NodeClass, ...]:
+def classes_of(
+    nodes: Iterable[Json], settings: NodeSettings | None = None
+) -> tuple[NodeClass, ...]:
     """Return the GPU node classes of *nodes*, the largest budget first, unknown ones last.
+
+    *settings* add pools that could still appear, and say what labels do not.
 
     Raises:
         RequestError: if a Node is malformed.
     """
+    read = Cards(told_by(settings.classes if settings else ()))
     members: dict[Card, list[NodeFacts]] = {}
+    here: list[NodeFacts] = []
     for node in nodes:
+        cards = read.of(node)
+        if not cards:
+            continue
         facts = _facts(node)
-        for card in cards_of(node):
+        here.append(facts)
+        for card in cards:
             members.setdefault(card, []).append(facts)
-    classes = [_node_class(card, nodes) for card, nodes in members.items()]
+    for card, facts in pool_nodes(settings.pools if settings else (), here):
+        members.setdefault(card, []).append(facts)
+    classes = [_node_class(card, found) for card, found in members.items()]
     return tuple(sorted(classes, key=_order))
 
 
@@ -89,6 +106,7 @@ def _node_class(card: Card, nodes: list[NodeFacts]) -> NodeClass:
         taints=members[0].taints,
         unknown_reason=card.unknown_reason,
         members=members,
+        divided_bytes=card.divided_bytes,
     )
 
 

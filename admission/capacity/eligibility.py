@@ -9,9 +9,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from admission.capacity.card_types import is_wanted
 from admission.capacity.constraints import PodRules, affinity_allows, rules_of, selects, untolerated
+from admission.capacity.declared import shared_classes
 from admission.values import Json, NodeClass, NodeFacts, Unit
 from admission.workloads.fields import mapping
+from admission.workloads.resources import CLAIM, GPU
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Kueue's: the flavour it picks adds its tolerations when the workload starts."""
@@ -60,7 +63,7 @@ def reach_of(unit: Unit, classes: Sequence[NodeClass]) -> Reach:
     closed: list[NodeClass] = []
     tainted: list[NodeClass] = []
     obstacles: list[Obstacle] = []
-    for node_class in classes:
+    for node_class in shared_classes(classes, unit.share):
         if not node_class.members:
             reachable.append(node_class)
             continue
@@ -109,11 +112,14 @@ def _is_taint(obstacle: Obstacle | None) -> bool:
 
 def _class_obstacle(unit: Unit, node_class: NodeClass) -> Obstacle | None:
     """Return what closes every node of *node_class* to the pods of *unit*, labels aside."""
-    if node_class.gpu_resource != unit.gpu_resource:
+    wanted = GPU if unit.gpu_resource == CLAIM else unit.gpu_resource
+    if node_class.gpu_resource != wanted:
         return Obstacle(stage=Stage.RESOURCE, text=f"none offers {unit.gpu_resource}")
     if node_class.gpus_per_node < unit.pod_gpus:
         text = f"a pod asks for {unit.pod_gpus} GPUs and no node has as many"
         return Obstacle(stage=Stage.COUNT, text=text)
+    if not is_wanted(unit, node_class):
+        return Obstacle(stage=Stage.SELECTOR, text="its annotations want other types of card")
     return None
 
 

@@ -20,11 +20,11 @@ from estimator.catalog import resolve_device
 from estimator.device import Device
 from estimator.errors import EstimatorError, Problem, SpecError
 from estimator.spec import parse_spec
-from estimator.workers.api import Replayer
+from estimator.workers.api import Estimator
 
 
 async def answer_cases(
-    lines: Iterable[bytes], estimator: Replayer, *, device: Device, window: int
+    lines: Iterable[bytes], estimator: Estimator, *, device: Device, window: int
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the answer to each of *lines* in order, at most *window* of them under way.
 
@@ -55,7 +55,7 @@ async def answer_cases(
 
 
 async def answer_case(
-    line: bytes, estimator: Replayer, *, number: int, device: Device
+    line: bytes, estimator: Estimator, *, number: int, device: Device
 ) -> dict[str, Any]:
     """Return `{"id", "estimate"}` or `{"id", "error"}` for one line; *device* if it names none."""
     name: object = None

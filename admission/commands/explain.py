@@ -13,29 +13,52 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
 import yaml
 
 from admission.codes import Mode, Verdict
-from admission.commands.explain_table import print_judgements
 from admission.decision import Policy
 from admission.errors import AdmissionError, ManifestError
 from admission.estimates import EstimatePool
 from admission.explanation import explanation_of
-from admission.judge.judging import judge
+from admission.judge.judging import Views, judge_views, read_views
+from admission.judge.rounds import Fetching, in_rounds
 from admission.manifests import Manifest, Manifests, named_class, read_classes, read_manifests
 from admission.message.findings import is_fault
-from admission.values import Judgement, NodeClass, Workload
-from admission.workloads import read_workload
-from estimator.workers.api import Estimator
-from estimator.workers.pool import Workers
+from admission.sources.references import is_remote
+from admission.values import NO_DOCUMENTS, Document, Documents, Judgement, NodeClass, Workload
+from admission.workloads import KINDS, read_workload
+from admission.workloads.custom import with_custom
+from admission.workloads.kind import Kinds
+from estimator.deferred import Deferred
+from estimator.device import Device
+from estimator.workers.api import Estimator, Job
+
+if TYPE_CHECKING:
+    from admission import config as configuration
+    from admission.commands import explain_table
+    from admission.config import SourceSettings
+    from admission.node_settings import NodeSettings
+    from admission.sources import setup
+    from admission.sources.fetching import Fetcher
+    from estimator.result import Estimate, Fit
+    from estimator.spec import JobSpec
+    from estimator.workers import pool
+else:
+    configuration = Deferred("admission.config")
+    explain_table = Deferred("admission.commands.explain_table")
+    pool = Deferred("estimator.workers.pool")
+    setup = Deferred("admission.sources.setup")
 
 FAULT = 3
+_NOT_HERE = "is not among the manifests"
+_OFFLINE = "is not asked for: offline"
 
 
 class Output(StrEnum):
@@ -60,6 +83,7 @@ class Case:
     workloads: tuple[Workload, ...]
     manifests: Manifests
     classes: tuple[NodeClass, ...]
+    kinds: Kinds = field(default_factory=lambda: KINDS)
 
 
 def command(
@@ -86,15 +110,39 @@ def command(
     mode: Annotated[
         ExplainMode, typer.Option(help="Give the action of this mode.")
     ] = ExplainMode.ENFORCE,
+    config: Annotated[
+        Path | None, typer.Option(help="The webhook's settings: where it reads documents.")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no Hub and no host, whatever the settings say.")
+    ] = False,
 ) -> None:
     """Say of each job in MANIFEST whether the cards it may use can hold it."""
-    case = read_case(manifests, nodes=_once("--nodes", nodes), gpu=_once("--gpu", gpu))
-    judgements = asyncio.run(_with_workers(case, Policy(mode=Mode(mode.value))))
+    settings = configuration.load_settings(config) if config is not None else None
+    kinds = with_custom(KINDS, settings.workloads.kinds) if settings is not None else KINDS
+    case = read_case(
+        manifests,
+        nodes=_once("--nodes", nodes),
+        gpu=_once("--gpu", gpu),
+        kinds=kinds,
+        node_settings=settings.nodes if settings is not None else None,
+    )
+    policy = Policy(mode=Mode(mode.value))
+    sources = settings.sources if settings is not None else None
+    fetcher = None if offline else _Fetcher(sources)
+    judgements = asyncio.run(_with_workers(case, policy, fetcher))
     write(judgements, output)
     raise typer.Exit(exit_status(judgements, strict=strict))
 
 
-def read_case(paths: Sequence[str], *, nodes: str | None, gpu: str | None) -> Case:
+def read_case(
+    paths: Sequence[str],
+    *,
+    nodes: str | None,
+    gpu: str | None,
+    kinds: Kinds = KINDS,
+    node_settings: NodeSettings | None = None,
+) -> Case:
     """Return what the arguments name.
 
     Raises:
@@ -106,29 +154,54 @@ def read_case(paths: Sequence[str], *, nodes: str | None, gpu: str | None) -> Ca
             hint="kubectl get nodes -o json > nodes.json, then --nodes nodes.json",
         )
     manifests = read_manifests(paths, stdin=sys.stdin)
-    workloads = tuple(_workload(manifest) for manifest in manifests.workloads)
+    workloads = tuple(_workload(manifest, NO_DOCUMENTS, kinds) for manifest in manifests.workloads)
     if not workloads:
         raise ManifestError("no workload in these manifests: nothing in them runs containers")
     if nodes is not None:
-        classes = read_classes(nodes, stdin=sys.stdin)
+        classes = read_classes(nodes, stdin=sys.stdin, settings=node_settings)
     else:
         classes = (named_class(gpu or ""),)
-    return Case(workloads=workloads, manifests=manifests, classes=classes)
+    return Case(workloads=workloads, manifests=manifests, classes=classes, kinds=kinds)
 
 
-async def explain(case: Case, *, estimator: Estimator, policy: Policy) -> tuple[Judgement, ...]:
-    """Return the judgement of each workload, in order; there is no deadline."""
+async def explain(
+    case: Case, *, estimator: Estimator, policy: Policy, fetcher: Fetching | None = None
+) -> tuple[Judgement, ...]:
+    """Return the judgement of each workload, in order; there is no deadline.
+
+    ConfigMaps are those among the manifests; *fetcher* has the rest, None if nobody is asked.
+    """
     questions = (
-        judge(
-            workload,
-            classes=case.classes,
-            estimator=estimator,
-            policy=policy,
-            documents=case.manifests.documents(workload.ref.namespace),
-        )
-        for workload in case.workloads
+        _explain_one(manifest, case, estimator=estimator, policy=policy, fetcher=fetcher)
+        for manifest in case.manifests.workloads
     )
     return tuple(await asyncio.gather(*questions))
+
+
+async def _explain_one(
+    manifest: Manifest,
+    case: Case,
+    *,
+    estimator: Estimator,
+    policy: Policy,
+    fetcher: Fetching | None,
+) -> Judgement:
+    async def read(documents: Documents) -> tuple[Workload, Views]:
+        workload = _workload(manifest, documents, case.kinds)
+        return workload, read_views(workload, classes=case.classes, documents=documents)
+
+    async def fetch(wanted: tuple[str, ...], namespace: str) -> Documents:
+        here = {name: Document(problem=_NOT_HERE) for name in wanted if not is_remote(name)}
+        others = [name for name in wanted if name not in here]
+        if fetcher is None:
+            return {**here, **{name: Document(problem=_OFFLINE) for name in others}}
+        return {**here, **await fetcher.fetch(others, namespace=namespace)}
+
+    namespace = _workload(manifest, NO_DOCUMENTS, case.kinds).ref.namespace
+    found = await in_rounds(read, fetch, documents=case.manifests.documents(namespace))
+    assert found is not None, "without a deadline there is always time"
+    workload, views = found
+    return await judge_views(workload, views, estimator=estimator, policy=policy)
 
 
 def exit_status(judgements: Sequence[Judgement], *, strict: bool) -> int:
@@ -156,7 +229,7 @@ def _once(option: str, values: Sequence[str] | None) -> str | None:
 def write(judgements: Sequence[Judgement], output: Output) -> None:
     """Write the judgements to standard output."""
     if output is Output.TEXT:
-        print_judgements(judgements)
+        explain_table.print_judgements(judgements)
         return
     entries = [explanation_of(judgement) for judgement in judgements]
     if output is Output.JSON:
@@ -165,19 +238,65 @@ def write(judgements: Sequence[Judgement], output: Output) -> None:
         print(yaml.safe_dump(entries, sort_keys=False, allow_unicode=True), end="")
 
 
-async def _with_workers(case: Case, policy: Policy) -> tuple[Judgement, ...]:
+async def _with_workers(
+    case: Case, policy: Policy, fetcher: _Fetcher | None
+) -> tuple[Judgement, ...]:
     """Judge with worker processes; equal jobs are estimated once."""
     # A worker that fails becomes a finding here; the log is for `serve`.
     logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
-    workers = Workers()
+    workers = _Workers()
     try:
-        return await explain(case, estimator=EstimatePool(workers), policy=policy)
+        return await explain(case, estimator=EstimatePool(workers), policy=policy, fetcher=fetcher)
     finally:
         await workers.close()
 
 
-def _workload(manifest: Manifest) -> Workload:
+class _Workers:
+    """Worker processes, imported and started once there is something to estimate."""
+
+    def __init__(self) -> None:
+        self._pool: pool.Workers | None = None
+
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+        """Return one estimate a device, in order (see `Estimator`)."""
+        return await self._started().estimate(job, devices)
+
+    async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
+        """Return what would fit each device, in order (see `Estimator`)."""
+        return await self._started().fit(spec, devices)
+
+    async def close(self) -> None:
+        """End what was started."""
+        if self._pool is not None:
+            await self._pool.close()
+
+    def _started(self) -> pool.Workers:
+        if self._pool is None:
+            self._pool = pool.Workers()
+        return self._pool
+
+
+class _Fetcher:
+    """The sources of the settings, or of none; imported once a document is wanted of them."""
+
+    def __init__(self, settings: SourceSettings | None) -> None:
+        self._settings = settings
+        self._fetcher: Fetcher | None = None
+
+    async def fetch(
+        self, wanted: Sequence[str], *, namespace: str, seconds: float | None = None
+    ) -> Documents:
+        """Return a document for each of *wanted* (see `Fetching`)."""
+        if not wanted:
+            return {}
+        if self._fetcher is None:
+            settings = self._settings or configuration.SourceSettings()
+            self._fetcher = setup.fetcher_of(settings, client=None)
+        return await self._fetcher.fetch(wanted, namespace=namespace, seconds=seconds)
+
+
+def _workload(manifest: Manifest, documents: Documents, kinds: Kinds) -> Workload:
     try:
-        return read_workload(manifest.body)
+        return read_workload(manifest.body, documents=documents, kinds=kinds)
     except AdmissionError as error:
         raise ManifestError(f"{manifest.source}: {error.message}", hint=error.hint) from error

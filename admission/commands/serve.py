@@ -21,15 +21,25 @@ import typer
 
 from admission import cluster
 from admission.cache import Retention
+from admission.certificate_settings import CertificateMode
+from admission.certificates.builtin import kept_certificates
+from admission.certificates.keeper import Keeper
 from admission.config import LogLevel, Settings, load_settings, package_version
-from admission.errors import AdmissionError
+from admission.detect import load_parts
+from admission.errors import AdmissionError, SettingsError
 from admission.estimates import EstimatePool
 from admission.handler import Handler
 from admission.inventory import Inventory, read_nodes
 from admission.logs import configure_logs
 from admission.metrics import Metrics
+from admission.reader import ReviewReader
 from admission.server import Probes, WebhookServer
+from admission.sources.fetching import Fetcher
+from admission.sources.setup import fetcher_of
 from admission.values import Json
+from admission.workloads import KINDS
+from admission.workloads.custom import with_custom
+from estimator.errors import Problem
 from estimator.workers.limits import Limits
 from estimator.workers.pool import Workers
 
@@ -72,6 +82,7 @@ async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     _log.info("starting", version=package_version(), mode=settings.policy.mode.value)
+    load_parts()
     metrics = Metrics()
     workers = Workers(
         Limits(
@@ -88,12 +99,20 @@ async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
         watcher=metrics,
     )
     async with contextlib.AsyncExitStack() as stack:
-        inventory = await stack.enter_async_context(_inventory(settings, kubeconfig, metrics))
+        client = await asyncio.to_thread(_client, settings, kubeconfig)
+        inventory = await stack.enter_async_context(_inventory(settings, client, metrics))
+        keeper = await _keeper(settings, client, metrics, stack)
         stack.push_async_callback(workers.close)
         stack.push_async_callback(pool.close)
-        server = _server(
-            settings, _Parts(inventory=inventory, pool=pool, metrics=metrics, workers=workers)
+        parts = _Parts(
+            inventory=inventory,
+            pool=pool,
+            metrics=metrics,
+            workers=workers,
+            sources=fetcher_of(settings.sources, client=client),
+            keeper=keeper,
         )
+        server = _server(settings, parts)
         async with server.running():
             await workers.start()
             await _until_told_to_stop()
@@ -108,23 +127,36 @@ class _Parts:
     pool: EstimatePool
     metrics: Metrics
     workers: Workers
+    sources: Fetcher
+    keeper: Keeper | None
+    """Of built-in certificates; None where they are somebody else's files."""
+
+    def not_ready(self) -> str | None:
+        """Return why reviews cannot be answered well yet, or None."""
+        if not self.inventory.is_listed:
+            return "the nodes are not listed yet"
+        return self.keeper.not_ready() if self.keeper else None
 
 
 def _server(settings: Settings, parts: _Parts) -> WebhookServer:
     handler = Handler(
         policy=settings.policy,
+        steering=settings.steering,
         cluster=parts.inventory,
         pool=parts.pool,
         metrics=parts.metrics,
+        sources=parts.sources,
+        reader=ReviewReader(kinds=with_custom(KINDS, settings.workloads.kinds)),
     )
     return WebhookServer(
         settings.server,
         reviewer=handler,
         probes=Probes(
-            not_ready=lambda: None if parts.inventory.is_listed else "the nodes are not listed yet",
+            not_ready=parts.not_ready,
             metrics=lambda: _exposition(parts),
             certificate_loaded=parts.metrics.certificate_expires,
         ),
+        certificate=parts.keeper.certificate if parts.keeper else None,
     )
 
 
@@ -143,27 +175,55 @@ def _retention(settings: Settings) -> Retention:
     )
 
 
+def _client(settings: Settings, kubeconfig: Path | None) -> cluster.Client | None:
+    """Return a client of the cluster, or None if a nodes file is all there is."""
+    if settings.nodes.file is not None and kubeconfig is None and not cluster.is_in_cluster():
+        return None
+    return cluster.connect(kubeconfig)
+
+
+async def _keeper(
+    settings: Settings,
+    client: cluster.Client | None,
+    metrics: Metrics,
+    stack: contextlib.AsyncExitStack,
+) -> Keeper | None:
+    """Return who looks after built-in certificates until *stack* ends; None with files.
+
+    Raises:
+        SettingsError: if there is no cluster to keep them in.
+    """
+    if settings.certificate_mode is CertificateMode.FILES:
+        return None
+    if client is None:
+        raise SettingsError(
+            [Problem(path="certificates.mode", message="builtin needs a cluster")],
+            hint="give `--kubeconfig`, or `server.certFile` and `server.keyFile`",
+        )
+    kept = kept_certificates(client, settings.certificates, tell=metrics.certificate_problems)
+    return await stack.enter_async_context(kept)
+
+
 @contextlib.asynccontextmanager
 async def _inventory(
-    settings: Settings, kubeconfig: Path | None, metrics: Metrics
+    settings: Settings, client: cluster.Client | None, metrics: Metrics
 ) -> AsyncIterator[Inventory]:
     """Keep an inventory up to date from the nodes file, the API server, or both.
 
     With a nodes file alone there is no cluster to ask: no namespace says a mode of its own.
     """
     file = settings.nodes.file
-    watches_cluster = file is None or kubeconfig is not None or cluster.is_in_cluster()
     inventory = Inventory(
         keep_seconds=settings.nodes.keep_days * SECONDS_PER_DAY,
-        namespaces_expected=watches_cluster,
+        namespaces_expected=client is not None,
+        settings=settings.nodes,
         changed=metrics.classes,
     )
     if file is not None:
         inventory.set_nodes(await asyncio.to_thread(read_nodes, file))
         await inventory.refresh()
     watches = []
-    if watches_cluster:
-        client = await asyncio.to_thread(cluster.connect, kubeconfig)
+    if client is not None:
         if file is None:
             nodes = _on_loop(inventory.set_nodes)
             watches.append(cluster.Watch(client, cluster.NODES, nodes))

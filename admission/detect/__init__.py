@@ -5,6 +5,6 @@ Unit, Workload, documents -> Reading
 
 from __future__ import annotations
 
-from admission.detect.reading import read_unit
+from admission.detect.reading import load_parts, read_unit
 
-__all__ = ["read_unit"]
+__all__ = ["load_parts", "read_unit"]

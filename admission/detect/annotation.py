@@ -1,4 +1,4 @@
-"""What the owner states about a job: `vramgate.dev/spec` on the pod template or the workload.
+"""What the owner states about a job: `vramgate.dev/spec` and what `/spec-ref` leads to.
 
     annotations -> a partial JobSpec, merged over what was found
 
@@ -15,6 +15,8 @@ from typing import Any
 
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft
+from admission.detect.lookup import Lookup
+from admission.detect.referred import resolve
 from admission.values import Finding, Json, Unit, Workload
 from admission.workloads.fields import mapping, text
 from estimator.documents import read_document
@@ -24,9 +26,13 @@ SPEC = "vramgate.dev/spec"
 SPEC_REF = "vramgate.dev/spec-ref"
 MAX_VALUES = 2_000
 MAX_DEPTH = 64
+MAX_NESTED = 100
+"""Of what is shown: deeper than `parse_spec` accepts, far from where Python's own stack ends."""
 MAX_SHOWN = 60
 MAX_BITS = 1_000
 """Of a number that is shown: Python refuses to write out much longer ones."""
+_SAID = ("containers[", "initContainers[", "env ", "configmap ")
+"""How sources begin that somebody wrote: defaults contradict nobody."""
 _REMEMBERED = 64
 """Annotations that are not parsed again: those of one workload's containers."""
 
@@ -48,11 +54,16 @@ class Annotation:
     """Spec path of each stated value -> field path of the annotation."""
     problems: tuple[Finding, ...] = ()
     reference: Finding | None = None
-    """A `spec-ref` that is not read yet."""
+    """Why a `spec-ref` leads to nothing."""
+    content: bytes = b""
+    """Of the Trace file that a `spec-ref` leads to."""
+    content_path: str = ""
 
 
-def read_annotation(unit: Unit, workload: Workload, *, limit: int) -> Annotation:
+def read_annotation(unit: Unit, workload: Workload, lookup: Lookup, *, limit: int) -> Annotation:
     """Return what template and workload state, each in at most *limit* characters.
+
+    What a `spec-ref` leads to is under what a `spec` states, wherever the two stand.
 
     Raises:
         RequestError: if annotations are no mapping of strings.
@@ -61,29 +72,45 @@ def read_annotation(unit: Unit, workload: Workload, *, limit: int) -> Annotation
     sources: dict[str, str] = {}
     problems: list[Finding] = []
     reference: Finding | None = None
-    for metadata, path in _places(unit, workload):
-        annotations = mapping(metadata.get("annotations"), f"{path}.annotations")
-        where = f"{path}.annotations[{SPEC}]"
-        raw = text(annotations.get(SPEC), where)
-        stated, faults = _parsed(raw, limit)
-        problems.extend(_finding(where, fault) for fault in faults)
-        sources = {
-            name: source
-            for name, source in sources.items()
-            if name.partition(".")[0] not in replaced_parts(stated)
-        }
-        document = merged(document, stated)
-        sources.update(dict.fromkeys((name for name, _ in leaves(stated)), where))
-        value = text(annotations.get(SPEC_REF), f"{path}.annotations[{SPEC_REF}]")
-        if value:
-            reference = Finding(
-                code=ReasonCode.UNSUPPORTED,
-                path=f"{path}.annotations[{SPEC_REF}]",
-                reason=f"{SPEC_REF} {value:.120} is not read yet",
-                hint=f"state the spec itself in the annotation {SPEC}",
-            )
+    content, content_path = b"", ""
+    for key in (SPEC_REF, SPEC):
+        for metadata, path in _places(unit, workload):
+            annotations = mapping(metadata.get("annotations"), f"{path}.annotations")
+            where = f"{path}.annotations[{key}]"
+            raw = text(annotations.get(key), where)
+            if key == SPEC_REF:
+                referred = resolve(raw, lookup)
+                raw, where = referred.text, f"{where} {raw:.120}"
+                if referred.content:
+                    content, content_path = referred.content, where
+                if referred.problem:
+                    reference = _unresolved(where, referred.problem)
+            stated, faults = _parsed(raw, limit)
+            problems.extend(_finding(where, fault) for fault in faults)
+            replaced = replaced_parts(stated)
+            sources = {
+                name: source
+                for name, source in sources.items()
+                if name.partition(".")[0] not in replaced
+            }
+            document = merged(document, stated)
+            sources.update(dict.fromkeys((name for name, _ in leaves(stated)), where))
     return Annotation(
-        document=document, sources=sources, problems=tuple(problems), reference=reference
+        document=document,
+        sources=sources,
+        problems=tuple(problems),
+        reference=reference,
+        content=content,
+        content_path=content_path,
+    )
+
+
+def _unresolved(where: str, problem: str) -> Finding:
+    return Finding(
+        code=ReasonCode.DOCUMENT,
+        path=where,
+        reason=f"what it refers to {problem}",
+        hint=f"state the spec itself in the annotation {SPEC}",
     )
 
 
@@ -114,7 +141,7 @@ def conflicts(annotation: Annotation, draft: Draft) -> Iterator[str]:
     found = dict(leaves(draft.document))
     for name, value in leaves(annotation.document):
         source = draft.sources.get(name, "")
-        is_said = source.startswith("containers[") or source.startswith("env ")
+        is_said = source.startswith(_SAID)
         if is_said and name in found and found[name] != value:
             yield (
                 f"{annotation.sources.get(name, SPEC)}: {name} {_shown(value)} contradicts "
@@ -159,16 +186,21 @@ def _parsed(raw: str, limit: int) -> tuple[Json, tuple[str, ...]]:
     return json_types(document), ()
 
 
-def json_types(document: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return *document* in JSON types only: YAML's dates, huge numbers and odd keys as text."""
-    return {_plain_text(str(key)): _json_type(value) for key, value in document.items()}
+def json_types(document: Mapping[Any, Any], *, depth: int = 0) -> dict[str, Any]:
+    """Return *document* in JSON types only: YAML's dates, huge numbers and odd keys as text.
+
+    What is nested deeper than any spec may be is a text too: the spec is refused for its depth.
+    """
+    return {_plain_text(str(key)): _json_type(value, depth + 1) for key, value in document.items()}
 
 
-def _json_type(value: object) -> Any:
+def _json_type(value: object, depth: int) -> Any:
+    if depth > MAX_NESTED:
+        return f"nested deeper than {MAX_NESTED}"
     if isinstance(value, Mapping):
-        return json_types(value)
+        return json_types(value, depth=depth)
     if isinstance(value, list | tuple):
-        return [_json_type(item) for item in value]
+        return [_json_type(item, depth + 1) for item in value]
     if isinstance(value, str):
         return _plain_text(value)
     if value is None or isinstance(value, bool | float):

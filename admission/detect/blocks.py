@@ -9,14 +9,17 @@ from abc import abstractmethod
 from dataclasses import replace
 
 from admission.detect import builtins
-from admission.detect.flow import LOOPS, Block, Phase
-from admission.detect.run import Run
+from admission.detect.conditions import outcome_of
+from admission.detect.flow import LOOPS
+from admission.detect.levels import Block, Chance, Phase
+from admission.detect.run import Redirection, Run, Statement
 from admission.detect.syntax import Syntax
 from admission.detect.words import Variables, Word
 
 _OPENING = frozenset({"if", "while", "until", "for", "select", "case", "{"})
 _CLOSING = {"fi": ("if",), "done": tuple(LOOPS), "esac": ("case",), "}": ("{",)}
 _BRANCHING = frozenset({"then", "elif", "else", "do"})
+_JOINING = ("&&", "||", "|")
 _NOTHING = frozenset({"time", "coproc", "function"})
 _KEYWORDS = _OPENING | _CLOSING.keys() | _BRANCHING | _NOTHING | {"!"}
 
@@ -29,28 +32,39 @@ class Blocks(Syntax):
         self.last = ""
         """The name of the last command; `!` if it was negated."""
         self.is_negated = False
+        self.outcome: bool | None = None
+        """Whether the last command succeeds, if it stands alone and that is known."""
+        self.is_joined = False
+        """The next command follows `&&`, `||` or `|`."""
         self.awaits_name = False
         """After `function`."""
         self.num_dry = 0
         """How many bodies of functions are being read that nobody has called."""
 
     @abstractmethod
-    def take_statement(
-        self, words: tuple[Word, ...], assigned: Variables, *, is_alone: bool
+    def take_statement(self, statement: Statement) -> None:
+        """Take in one simple command."""
+
+    @abstractmethod
+    def redirect_block(
+        self, block: Block, redirections: tuple[Redirection, ...], *, writes_pipe: bool
     ) -> None:
-        """Take in one statement; *is_alone*: it runs in a shell of its own."""
+        """Take in the redirections after a block, and what it printed."""
 
     def end_word(self) -> None:
-        """Add the word that was read: a keyword, an assignment, a target, or of the command."""
-        if not self.word.is_started:
-            return
-        name, is_plain = self.word.name, self.word.is_plain
-        word = self.finish_word()
-        top = self.flow.top
+        """Take in the word that was read, if one was started."""
+        if self.word.is_started:
+            name, is_plain = self.word.name, self.word.is_plain
+            self.take_word(self.finish_word(), name=name, is_plain=is_plain)
+
+    def take_word(self, word: Word, *, name: str | None, is_plain: bool) -> None:
+        """Add a word: a keyword, an assignment, a target, or of the command."""
+        top = self.flow.blocks[-1] if self.flow.blocks else None
         is_first = self.name is None and not self.assigned
-        if self.skips_word:
-            self.skips_word = False
-            self.run.written.append(word.text)
+        if self.awaited is not None:
+            (operator, stream), self.awaited = self.awaited, None
+            found = Redirection(operator=operator, stream=stream, target=word)
+            self.redirections.append(found)
         elif top is not None and top.phase is Phase.CLAUSE:
             self._clause_word(top, word)
         elif is_first and self.awaits_name:
@@ -79,7 +93,7 @@ class Blocks(Syntax):
             self.flow.next_condition(block, Phase.PATTERN)
         elif block.kind != "case" and word.text == "do" and len(self.words) == 1:
             self._end_clause(block)
-            self.flow.begin(block, is_decided=False)
+            self.flow.begin(block)
         else:
             self.add_word(word)
 
@@ -111,20 +125,31 @@ class Blocks(Syntax):
             if block.kind == "if":
                 self.flow.next_condition(block, Phase.CONDITION)
         elif block.kind == "if" or (word == "do" and block.kind in LOOPS):
-            self.flow.begin(block, is_decided=self._decides(block, word))
+            self.flow.begin(block, self._chance(block, word))
 
-    def _decides(self, block: Block, word: str) -> bool:
-        """Return whether what follows `then`, `else` or `do` runs for certain."""
+    def _chance(self, block: Block, word: str) -> Chance:
+        """Return whether what follows `then`, `else` or `do` runs."""
         if block.kind in ("for", "select"):
-            return block.is_decided
-        expected = ("false",) if block.kind == "until" else ("true", ":")
-        is_first = word != "else" and block.branch is None
-        return is_first and self.last in expected
+            return Chance.SURE if block.is_decided else Chance.OPEN
+        if word == "else":
+            return block.chance_of_rest
+        wanted = block.kind != "until"
+        if self.outcome is None:
+            found = Chance.OPEN
+        else:
+            found = Chance.SURE if self.outcome is wanted else Chance.NEVER
+        return block.take(found) if block.kind == "if" else found
 
     def open_block(self, kind: str) -> None:
         name, start = self.defined or (None, self.at)
         self.defined = None
-        self.flow.open(kind, start=start, num_commands=len(self.run.commands), function=name)
+        self.flow.open(
+            kind,
+            start=start,
+            num_commands=len(self.run.commands),
+            num_printed=len(self.run.printed),
+            function=name,
+        )
         self.num_dry += name is not None
 
     def close_block(self) -> None:
@@ -133,7 +158,9 @@ class Blocks(Syntax):
         if block.kind in LOOPS and block.function is None and self.flow.reread(block):
             self.budget.read_again(self.at - block.start)
             del self.run.commands[block.num_commands :]
+            del self.run.printed[block.num_printed :]
             self.at = block.start
+            self.after_heredocs = 0
             return
         self.flow.close()
         if block.kind not in ("{", "("):
@@ -148,29 +175,58 @@ class Blocks(Syntax):
 
     def end_command(self, operator: str) -> None:
         self.end_word()
-        self.skips_word = False
+        self.awaited = None
         top = self.flow.top
         if top is not None and top.phase is Phase.CLAUSE:
             if top.kind != "case" and self.words:
                 self._end_clause(top)
             return
         words, assigned, closed = tuple(self.words), self.assigned, self.closed
-        is_empty = not (words or assigned or closed)
+        is_empty = not (words or assigned or closed or self.redirections)
         if is_empty and operator == "\n" and self.flow.list.is_awaited:
             return
+        redirections, self.redirections = tuple(self.redirections), []
         self.words, self.assigned, self.closed, self.name = [], {}, None, None
         if closed is not None:
+            self.outcome = None
+            if not self.flow.is_dead and not self.num_dry:
+                self.redirect_block(closed, redirections, writes_pipe=operator == "|")
             self.flow.after(closed, operator)
         elif not is_empty:
             self.budget.add_command()
             self.last = _name_of(words, assigned)
-            is_alone = operator in ("|", "&") or self.flow.list.is_piped
+            self._note_outcome(words, is_joined=self.is_joined or operator in _JOINING)
             if not self.flow.is_dead:
-                self.take_statement(words, assigned, is_alone=is_alone)
+                self._take(words, assigned, redirections, operator)
         self.last = "!" if self.is_negated and not is_empty else self.last
         self.is_negated = self.is_negated and is_empty
+        self.is_joined = operator in _JOINING
         self.effects = {}
         self.flow.operate(operator, last=self.last)
+
+    def _note_outcome(self, words: tuple[Word, ...], *, is_joined: bool) -> None:
+        found = outcome_of(words) if words and not is_joined else None
+        self.outcome = found if found is None or not self.is_negated else not found
+
+    def _take(
+        self,
+        words: tuple[Word, ...],
+        assigned: Variables,
+        redirections: tuple[Redirection, ...],
+        operator: str,
+    ) -> None:
+        is_piped = self.flow.list.is_piped
+        self.take_statement(
+            Statement(
+                words=words,
+                assigned=assigned,
+                redirections=redirections,
+                is_alone=operator in ("|", "&") or is_piped,
+                reads_pipe=is_piped,
+                writes_pipe=operator == "|",
+                is_repeated=any(block.kind in LOOPS for block in self.flow.blocks),
+            )
+        )
 
     def apply_effects(self) -> None:
         """Set what the expansions of the command set."""

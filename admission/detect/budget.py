@@ -19,6 +19,10 @@ MAX_WORDS = 8_000
 MAX_COMMANDS = 1_000
 MAX_VARIABLES = 5_000
 """Environment variables of the containers."""
+MAX_DOCUMENTS = 256 << 10
+"""Characters of all files that are read from ConfigMaps. YAML takes a second for that."""
+MAX_MODELS = 1 << 20
+"""Characters of all configurations of models. The largest on the Hub is 100 KiB."""
 MAX_ANNOTATION = 64 << 10
 """Characters of one annotation."""
 _REREAD = 3
@@ -43,6 +47,10 @@ class Budget:
     variables: int
     annotation: int
     """Characters of each annotation."""
+    documents: int
+    """Characters of files in ConfigMaps."""
+    models: int
+    """Characters of models' configurations."""
 
     def read_script(self, number: int) -> None:
         """Take *number* characters of a script that is new."""
@@ -90,4 +98,6 @@ def budget_for(num_units: int) -> Budget:
         commands=share(MAX_COMMANDS, 100),
         variables=share(MAX_VARIABLES, 500),
         annotation=share(MAX_ANNOTATION, 4 << 10),
+        documents=share(MAX_DOCUMENTS, 8 << 10),
+        models=share(MAX_MODELS, 32 << 10),
     )

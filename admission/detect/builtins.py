@@ -17,8 +17,30 @@ from admission.detect.words import Word
 DECLARING = frozenset({"export", "declare", "readonly", "local", "typeset"})
 LOCAL = frozenset({"local", "declare", "typeset"})
 """Inside a function, what these set ends with it."""
-_HARMLESS_FILES = frozenset({"activate", "conda.sh", "mamba.sh", "micromamba.sh"})
-"""Files to source that set paths and nothing of a job's own."""
+_HARMLESS_FILES = frozenset(
+    {
+        "activate",
+        "conda.sh",
+        "mamba.sh",
+        "micromamba.sh",
+        ".bashrc",
+        "bash.bashrc",
+        ".profile",
+        ".bash_profile",
+        "profile",
+        "setvars.sh",
+        "set_nccl_env.sh",
+        "nccl-env-profile.sh",
+        "nccl-env-profile-ll128.sh",
+    }
+)
+"""Files to source that set paths and what a library is told, and nothing of a job's own.
+
+The last ones set NCCL_ variables for Google's networks: GoogleCloudPlatform/
+container-engine-accelerators, gpudirect-tcpxo and gpudirect-rdma.
+"""
+_HARMLESS_VARIABLES = frozenset({"$NCCL_INIT_SCRIPT", "${NCCL_INIT_SCRIPT}"})
+"""Names of such files: AI-Hypercomputer/gpu-recipes, src/helm-charts/a4/jobset."""
 HARMLESS_SUBSTITUTIONS = ("$(conda ", "$(mamba ", "$(micromamba ", "$(ssh-agent", "$(pyenv ")
 """Text to `eval` that does no more."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -53,7 +75,7 @@ def _flags(words: tuple[Word, ...]) -> str:
 
 def is_harmless_file(path: str) -> bool:
     """Return whether to source the file at *path* sets nothing of a job's own."""
-    return path.rpartition("/")[2] in _HARMLESS_FILES
+    return path.rpartition("/")[2] in _HARMLESS_FILES or path in _HARMLESS_VARIABLES
 
 
 def apply(words: tuple[Word, ...], scope: Scope) -> None:
@@ -111,12 +133,14 @@ def _hidden(words: tuple[Word, ...], scope: Scope) -> None:
 
 
 def _source(words: tuple[Word, ...], scope: Scope) -> None:
-    if not words or not words[0].is_known or not is_harmless_file(words[0].text):
+    if not words or not is_harmless_file(words[0].text):
         scope.forget()
 
 
 def _cd(words: tuple[Word, ...], scope: Scope) -> None:
-    if words:
+    if not words or words[-1].text == "-":
+        scope.directory = ""
+    else:
         path = words[-1].text
         below = scope.directory.rstrip("/")
         is_whole = path.startswith("/") or not scope.directory

@@ -8,19 +8,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
+from admission.detect.activity import is_smoke_image
 from admission.detect.budget import Budget, LimitError
 from admission.detect.container import Container
+from admission.detect.entrypoints import whole_command
+from admission.detect.files import Files
 from admission.detect.invocation import Invocation, Launch
-from admission.detect.launchers import Line, unwrap
+from admission.detect.launchers import Line, Step, unwrap
 from admission.detect.launchers.python import is_python
+from admission.detect.run import Command
 from admission.detect.scope import State
-from admission.detect.shell import Command, read_script
+from admission.detect.scripted import SHELLS, ScriptFile, script_of
 from admission.detect.words import Word
+from estimator.deferred import Deferred
+
+if TYPE_CHECKING:
+    from admission.detect import shell
+else:
+    shell = Deferred("admission.detect.shell")
 
 MAX_DEPTH = 8
-_CONFIGURATION = "default_config.yaml"
-SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
+ENTRY = "the image's own entry point"
+"""Stands for the program where there are flags only."""
+
+__all__ = ["SHELLS", "Commands", "commands_of"]
 
 
 @dataclass(slots=True)
@@ -28,6 +41,7 @@ class Commands:
     """What was found. Filled while the command line is read, not changed afterwards."""
 
     budget: Budget
+    files: Files
     invocations: list[Invocation] = field(default_factory=list)
     others: list[Command] = field(default_factory=list)
     """Commands that are no call of Python, in order."""
@@ -37,16 +51,15 @@ class Commands:
     fetched: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     """Packages that `pip install` pins."""
-    writes_configuration: bool = False
-    """A file that accelerate reads by default is written."""
 
 
-def commands_of(container: Container, budget: Budget) -> Commands:
-    """Return what *container* starts, as far as *budget* goes."""
-    found = Commands(budget=budget, problems=list(container.problems))
-    if container.argv:
+def commands_of(container: Container, budget: Budget, files: Files) -> Commands:
+    """Return what *container* starts, as far as *budget* goes; what it writes goes to *files*."""
+    found = Commands(budget=budget, files=files, problems=list(container.problems))
+    argv = whole_command(container)
+    if argv:
         first = Command(
-            words=container.argv,
+            words=argv,
             variables=container.variables,
             directory=container.directory,
         )
@@ -55,24 +68,42 @@ def commands_of(container: Container, budget: Budget) -> Commands:
         except LimitError as error:
             found.problems.append(str(error))
     found.invocations = [
-        replace(invocation, fetched=found.fetched) for invocation in found.invocations
+        replace(invocation, fetched=found.fetched, versions=found.versions)
+        for invocation in found.invocations
     ]
     return found
 
 
-def _read(command: Command, container: Container, found: Commands, *, depth: int) -> None:
-    """Take launchers and shells off *command* and note what is left."""
+def _read(
+    command: Command,
+    container: Container,
+    found: Commands,
+    *,
+    depth: int,
+    launch: Launch | None = None,
+) -> None:
+    """Take launchers and shells off *command* and note what is left.
+
+    *launch*: what the launchers around it have said.
+    """
     if depth > MAX_DEPTH:
         raise LimitError("the command line nests too deep")
     found.budget.add_command()
-    line = Line(words=command.words, where=container.where, path=container.path)
-    launch: Launch | None = None
+    line = Line(
+        words=command.words,
+        where=container.where,
+        path=container.path,
+        variables=command.variables,
+        directory=command.directory,
+        files=found.files,
+    )
     for _ in range(MAX_DEPTH):
-        if line.name in SHELLS:
-            for inner in _shell_commands(line, command, found):
-                _read(inner, container, found, depth=depth + 1)
+        script = script_of(line, command.given)
+        if script is not None:
+            for inner in _commands_of(script, command, found):
+                _read(inner, container, found, depth=depth + 1, launch=launch)
             return
-        step = unwrap(line)
+        step = unwrap(line) if line.name not in SHELLS else None
         if step is None:
             break
         launch = _outer(launch, step.launch)
@@ -80,32 +111,50 @@ def _read(command: Command, container: Container, found: Commands, *, depth: int
             variables = State(command.variables, step.assigned)
             command = replace(command, variables=variables)
         if step.program is not None:
-            if step.is_module and step.program.text == "pip":
-                _note_versions((step.program, *step.rest), found)
-                return
-            found.invocations.append(
-                Invocation(
-                    program=step.program,
-                    is_module=step.is_module,
-                    arguments=step.rest,
-                    variables=command.variables,
-                    directory=command.directory,
-                    where=container.where,
-                    path=container.path,
-                    launch=launch or Launch(),
-                    is_sure=command.is_sure,
-                )
-            )
+            _note_program(step.program, step, command, container, found, launch)
             return
-        line = Line(words=step.rest, where=line.where, path=line.path)
+        line = replace(line, words=step.rest, variables=command.variables)
     else:
         raise LimitError(f"more than {MAX_DEPTH} launchers around one program")
     if is_python(line.name):
         found.inline.append(line.words[0])
         return
-    found.others.append(replace(command, words=line.words))
+    if line.words[0].text.startswith("--") and not is_smoke_image(container.image):
+        entry = Step(rest=line.words)
+        _note_program(Word(text=ENTRY), entry, command, container, found, launch)
+        return
+    is_whole = line.words is command.words
+    found.others.append(command if is_whole else replace(command, words=line.words))
     _note_download(line, found)
     _note_versions(line.words, found)
+
+
+def _note_program(
+    program: Word,
+    step: Step,
+    command: Command,
+    container: Container,
+    found: Commands,
+    launch: Launch | None,
+) -> None:
+    """Note the call of Python that is left."""
+    if step.is_module and program.text == "pip":
+        _note_versions((program, *step.rest), found)
+        return
+    found.invocations.append(
+        Invocation(
+            program=program,
+            is_module=step.is_module,
+            arguments=step.rest,
+            variables=command.variables,
+            directory=command.directory,
+            where=container.where,
+            path=container.path,
+            launch=launch or Launch(),
+            is_sure=command.is_sure,
+            image=container.image,
+        )
+    )
 
 
 def _outer(launch: Launch | None, inner: Launch | None) -> Launch | None:
@@ -115,41 +164,21 @@ def _outer(launch: Launch | None, inner: Launch | None) -> Launch | None:
     return inner if inner.is_distributed else launch
 
 
-def _shell_commands(line: Line, command: Command, found: Commands) -> Iterator[Command]:
-    """Yield the commands of `bash -c SCRIPT [NAME ARGUMENTS…]`."""
-    script, arguments = _script_of(line)
-    if script is None:
-        found.others.append(replace(command, words=line.words))
-        return
-    result = read_script(
-        script,
+def _commands_of(script: ScriptFile, command: Command, found: Commands) -> Iterator[Command]:
+    """Yield the commands of a shell script that *command* runs."""
+    result = shell.read_script(
+        script.text,
         variables=command.variables,
         budget=found.budget,
-        arguments=arguments,
+        arguments=script.arguments,
         directory=command.directory,
-        is_sure=command.is_sure,
+        is_sure=command.is_sure and script.is_sure,
+        files=found.files,
+        is_bash=script.is_bash,
     )
     if result.problem is not None:
         found.problems.append(result.problem)
-    found.writes_configuration |= any(_CONFIGURATION in target for target in result.written)
     yield from result.commands
-
-
-def _script_of(line: Line) -> tuple[Word | None, tuple[Word, ...]]:
-    words = line.words[1:]
-    at = 0
-    runs_text = False
-    while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text != "--":
-        text = words[at].text
-        at += 1
-        if text.startswith("--"):
-            continue
-        runs_text = runs_text or "c" in text[1:]
-        if text[-1:] in ("o", "O"):
-            at += 1
-    if not runs_text or at >= len(words):
-        return None, ()
-    return words[at], words[at + 2 :]
 
 
 def _note_download(line: Line, found: Commands) -> None:

@@ -7,12 +7,12 @@ As the kubelet does it: `$(NAME)` is expanded in command, args and env; an unkno
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from admission.detect.budget import MAX_VALUE, Budget, LimitError
+from admission.detect.lookup import Lookup
 from admission.detect.scope import OPEN, unknown_value
-from admission.detect.words import MAX_REFERENCE, Variables, Word, literal, references
+from admission.detect.words import MAX_REFERENCE, Variables, Word, literal, references, written
 from admission.values import Json, Unit
 from admission.workloads.fields import mapping, sequence, text, wrong
 
@@ -37,20 +37,20 @@ class Container:
     """What of it is too long to be read."""
 
 
-def read_container(unit: Unit, budget: Budget, *, documents: Mapping[str, str]) -> Container:
-    """Return the command line and environment of *unit*'s container, as far as *budget* goes.
+def read_container(unit: Unit, budget: Budget, lookup: Lookup) -> Container:
+    """Return the command line and environment of *unit*'s program, as far as *budget* goes.
 
-    *documents* are ConfigMap values as `configmap/NAME/KEY`.
+    ConfigMaps that its variables come from are taken from *lookup*.
 
     Raises:
         RequestError: if a field has the wrong type.
     """
-    spec, path = unit.container_spec, unit.container_path
+    spec, path = unit.program.container, unit.program.path
     variables: dict[str, tuple[Word, ...]] = {}
     argv: list[Word] = []
     problems: list[str] = []
     try:
-        _put_variables(variables, unit, documents, budget)
+        _put_variables(variables, unit, lookup, budget)
         for key in ("command", "args"):
             for index, item in enumerate(sequence(spec.get(key), f"{path}.{key}")):
                 word = _scalar(item, f"{path}.{key}[{index}]")
@@ -73,16 +73,18 @@ def _scalar(value: object, path: str) -> str:
     """Return *value* as text: a number, unless nobody could have written it, is as good as one."""
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise wrong(path, value, "a string")
-    return str(value) if isinstance(value, int | float) else text(value, path)
+    return str(value) if isinstance(value, int | float) else written(text(value, path))
 
 
 def _put_variables(
     variables: dict[str, tuple[Word, ...]],
     unit: Unit,
-    documents: Mapping[str, str],
+    lookup: Lookup,
     budget: Budget,
 ) -> None:
-    spec, path = unit.container_spec, unit.container_path
+    spec, path = unit.program.container, unit.program.path
+    for name, value in unit.injected.items():
+        variables[name] = (literal(value, origin=f"env {name} (set for a {unit.role or 'pod'})"),)
     sources = sequence(spec.get("envFrom"), f"{path}.envFrom")
     if len(sources) > MAX_SOURCES:
         variables[OPEN] = ()
@@ -92,12 +94,12 @@ def _put_variables(
         reference = mapping(source.get("configMapRef"), f"{where}.configMapRef")
         name = text(reference.get("name"), f"{where}.configMapRef.name")
         prefix = text(source.get("prefix"), f"{where}.prefix")
-        keys = [key for key in documents if name and key.startswith(f"configmap/{name}/")]
-        if not keys:
+        document = lookup.find(f"configmap/{name}") if name else None
+        if document is None or document.problem:
             variables[OPEN] = ()
-        for key in keys:
-            variable = prefix + key.rpartition("/")[2]
-            variables[variable] = (literal(documents[key], origin=f"env {variable}"),)
+            continue
+        for key, value in document.files.items():
+            variables[prefix + key] = (literal(written(value), origin=f"configmap {name}/{key}"),)
     for index, item in enumerate(sequence(spec.get("env"), f"{path}.env")):
         if index >= budget.variables:
             raise LimitError("the container has too many environment variables to be read")
@@ -108,16 +110,14 @@ def _put_variables(
             continue
         if entry.get("valueFrom") is not None:
             source = mapping(entry.get("valueFrom"), f"{where}.valueFrom")
-            variables[name] = (_referred(name, source, where, documents, unit),)
+            variables[name] = (_referred(name, source, where, lookup, unit),)
             continue
         raw = entry.get("value")
         value = _scalar(raw, f"{where}.value")
         variables[name] = (_expanded(value, variables, budget, origin=f"env {name}"),)
 
 
-def _referred(
-    name: str, source: Json, where: str, documents: Mapping[str, str], unit: Unit
-) -> Word:
+def _referred(name: str, source: Json, where: str, lookup: Lookup, unit: Unit) -> Word:
     """Return the value of a variable with `valueFrom`.
 
     Known are a ConfigMap's, if it was read, and the container's own number of GPUs.
@@ -126,9 +126,11 @@ def _referred(
     if field.get("resource") in (f"limits.{unit.gpu_resource}", f"requests.{unit.gpu_resource}"):
         return literal(str(unit.gpus), origin=f"env {name}")
     reference = mapping(source.get("configMapKeyRef"), f"{where}.valueFrom.configMapKeyRef")
-    key = f"configmap/{reference.get('name')}/{reference.get('key')}"
-    if key in documents:
-        return literal(documents[key], origin=f"env {name}")
+    config_map = text(reference.get("name"), f"{where}.valueFrom.configMapKeyRef.name")
+    key = text(reference.get("key"), f"{where}.valueFrom.configMapKeyRef.key")
+    document = lookup.find(f"configmap/{config_map}") if config_map and key else None
+    if document is not None and key in document.files:
+        return literal(document.files[key], origin=f"env {name}")
     return replace(unknown_value(name)[0], origin=f"env {name}")
 
 

@@ -17,6 +17,8 @@ from admission.values import Finding
 
 MAX_INTEGER_DIGITS = 12
 _CODES = {"input.batchSize": ReasonCode.NO_BATCH, "model.name": ReasonCode.NO_MODEL}
+_ASSUMED = ("default of ", "stored dtype of the checkpoint")
+"""Beginnings of sources of values that no one told."""
 
 SHARDED_HINT = (
     "jobs sharded by DeepSpeed or FSDP are not estimated yet; the strategies none and ddp are: if "
@@ -55,10 +57,14 @@ class Draft:
     gaps: list[Gap] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
+    is_open: bool = False
+    """A configuration that was not seen may decide whatever nobody says elsewhere."""
     is_idle: bool = False
     """It trains, but not on a GPU: the warnings say why."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """What the owner states: it will be merged over the document."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Models of the Hub that were put into the container before: folder -> id."""
 
     def put(self, path: str, value: object, source: str) -> None:
         """Set *value* at the dotted *path* of the document."""
@@ -68,6 +74,22 @@ class Draft:
             part = part.setdefault(parent, {})
         part[key] = value
         self.sources[path] = source
+
+    def forget_defaults(self, *paths: str) -> None:
+        """Take out what was taken by default, at *paths* or everywhere: it may be otherwise."""
+        assumed = [path for path, said in self.sources.items() if said.startswith(_ASSUMED)]
+        for path in assumed:
+            if paths and path not in paths:
+                continue
+            parent, _, key = path.rpartition(".")
+            part = value_at(self.document, parent) if parent else self.document
+            if isinstance(part, dict):
+                part.pop(key, None)
+            self.sources = {
+                other: said
+                for other, said in self.sources.items()
+                if other != path and not other.startswith(f"{path}.")
+            }
 
     def get(self, path: str) -> Any:
         """Return the value found at *path*, or None."""

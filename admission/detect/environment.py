@@ -15,7 +15,6 @@ from admission.detect.container import Container
 from admission.detect.draft import Draft, annotation_hint, integer_of
 from admission.detect.names import hub_id
 from admission.detect.words import Word
-from estimator.catalog import known_model
 
 _MODEL = ("MODEL_NAME_OR_PATH", "MODEL_NAME", "MODEL_ID", "BASE_MODEL", "BASE_MODEL_NAME")
 _BATCH = (
@@ -23,6 +22,8 @@ _BATCH = (
     "TRAIN_BATCH_SIZE_PER_DEVICE",
     "TRAIN_BATCH_SIZE",
     "PER_DEVICE_BATCH_SIZE",
+    "BATCH_SIZE_PER_DEVICE",
+    "BATCH_SIZE_PER_GPU",
     "MICRO_BATCH_SIZE",
 )
 _ANY_BATCH = ("BATCH_SIZE",)
@@ -34,7 +35,9 @@ _OTHERS = (
         "training.gradientAccumulationSteps",
     ),
 )
-_STORED = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_NOTHING = frozenset({"", "0", "none", "null", "no", "off", "false"})
 
 
 def read_environment(container: Container, draft: Draft, *, gpus: int) -> bool:
@@ -52,6 +55,7 @@ def read_environment(container: Container, draft: Draft, *, gpus: int) -> bool:
         if found is not None:
             _put_integer(container, draft, path, found)
     _put_adapter(container, draft)
+    _put_switches(container, draft)
     if draft.get("model.name") is not None:
         draft.doubt(
             f"{container.path}: the program is inside the image; precision, optimizer, "
@@ -75,16 +79,22 @@ def _put_model(container: Container, draft: Draft, word: Word) -> None:
     draft.put("framework", "pytorch", "a model of the Hugging Face Hub")
     draft.put("model.source", "huggingface", word.origin)
     draft.put("model.name", name, word.origin)
-    known = known_model(name)
-    stored = _STORED.get(known.dtype) if known is not None else None
-    if stored is not None:
-        draft.put("training.precision", stored, "stored dtype of the checkpoint")
 
 
 def _put_adapter(container: Container, draft: Draft) -> None:
+    """Set a LoRA adapter; a rank that is told and not known is a gap."""
     rank = _first(container, ("LORA_R", "LORA_RANK"))
-    number = integer_of(rank.text) if rank is not None and rank.is_known else None
-    if rank is None or number is None or not 1 <= number <= 65536:
+    if rank is None or rank.text.strip().lower() in _NOTHING:
+        return
+    number = integer_of(rank.text) if rank.is_known else None
+    if number is None or not 1 <= number <= 65536:
+        draft.gap(
+            "adapter",
+            code=ReasonCode.UNSUPPORTED if rank.is_known else rank.code,
+            path=f"{container.path}.env",
+            reason=f"{rank.origin} {rank.text:.60} is no rank of an adapter",
+            hint=annotation_hint("adapter.rank"),
+        )
         return
     draft.put("adapter", {"type": "lora"}, rank.origin)
     draft.put("adapter.rank", number, rank.origin)
@@ -92,6 +102,38 @@ def _put_adapter(container: Container, draft: Draft) -> None:
     value = integer_of(alpha.text) if alpha is not None and alpha.is_known else None
     if alpha is not None and value is not None:
         draft.put("adapter.alpha", value, alpha.origin)
+    dropout = _first(container, ("LORA_DROPOUT",))
+    share = _fraction(dropout) if dropout is not None else None
+    if dropout is not None and share is not None:
+        draft.put("adapter.dropout", share, dropout.origin)
+
+
+def _put_switches(container: Container, draft: Draft) -> None:
+    """Set bits of the base and checkpointing by variables that are switches."""
+    for name, bits, scheme in (
+        ("LOAD_IN_4BIT", 4, "nf4"),
+        ("USE_4BIT", 4, "nf4"),
+        ("LOAD_IN_8BIT", 8, "int8"),
+        ("USE_8BIT", 8, "int8"),
+    ):
+        word = _first(container, (name,))
+        if word is not None and word.text.strip().lower() in _TRUE:
+            draft.put("quantization", {"bits": bits, "scheme": scheme}, word.origin)
+            draft.put("quantization.bits", bits, word.origin)
+            break
+    word = _first(container, ("GRADIENT_CHECKPOINTING",))
+    text = word.text.strip().lower() if word is not None else ""
+    if word is not None and (text in _TRUE or text in _NOTHING):
+        mode = "full" if text in _TRUE else "none"
+        draft.put("training.gradientCheckpointing", mode, word.origin)
+
+
+def _fraction(word: Word) -> float | None:
+    try:
+        value = float(word.text) if word.is_known else -1.0
+    except ValueError:
+        return None
+    return value if 0.0 <= value <= 1.0 else None
 
 
 def _put_integer(container: Container, draft: Draft, path: str, word: Word) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from admission.detect.words import Word
 
-_FALSE = frozenset({"false", "no", "n", "f", "0", "off"})
+_FALSE = frozenset({"false", "no", "n", "f", "0", "off", "null"})
+NULL = "null"
+"""A configuration's `null`: said, and nothing."""
 
 
 class Takes(Enum):
@@ -36,6 +38,8 @@ class Options:
     """Long names, with `_`."""
     short: Mapping[str, str] = field(default_factory=dict)
     """`b` -> the long name."""
+    takes_pairs: bool = False
+    """Any `key=value` is one: OmegaConf, Hydra and their like."""
     ordered: tuple[str, ...] = field(init=False)
     """The long names, to find unique beginnings in."""
 
@@ -63,6 +67,8 @@ class Flag:
     origin: str
     is_open_ended: bool = False
     """How many words belong to it is for the next ones to say."""
+    told_by: str = ""
+    """Where it stands if that is no command line: `configmap train/x.yaml`, `default of X 1.2`."""
 
     @property
     def value(self) -> Word | None:
@@ -72,12 +78,14 @@ class Flag:
     @property
     def source(self) -> str:
         """Return where the value stands, as `sources` names it."""
+        if self.told_by:
+            return f"{self.told_by} {self.spelling}"
         return f"{self.where}.{self.origin or 'args'} {self.spelling}"
 
     @property
     def field(self) -> str:
         """Return the field path that holds the flag."""
-        return f"{self.path}.{self.origin or 'args'}"
+        return f"{self.path}.{self.origin.partition(' ')[0] or 'args'}"
 
     @property
     def is_on(self) -> bool:
@@ -93,6 +101,28 @@ class Flags:
     positional: tuple[Word, ...] = ()
     foreign: tuple[Flag, ...] = ()
     """Those of them that the options do not name."""
+    defaults: Mapping[str, Flag] = field(default_factory=dict)
+    """What the program takes where nothing is given, by name."""
+
+    def setting(self, *names: str) -> Flag | None:
+        """Return the last flag given under one of *names*, else the program's default of one.
+
+        One that is `null` is nothing.
+        """
+        found = self.get(*names)
+        if found is None:
+            found = next((self.defaults[name] for name in names if name in self.defaults), None)
+        is_null = found is not None and found.value is not None and found.value.text == NULL
+        return None if is_null else found
+
+    def over(self, below: Flags) -> Flags:
+        """Return these flags with those of *below* under them: a configuration file's."""
+        return replace(
+            self,
+            given=(*below.given, *self.given),
+            foreign=(*below.foreign, *self.foreign),
+            defaults={**below.defaults, **self.defaults},
+        )
 
     def get(self, *names: str) -> Flag | None:
         """Return the last flag given under one of *names*."""
@@ -134,7 +164,7 @@ def parse_flags(words: tuple[Word, ...], options: Options, *, where: str, path: 
         name = known or _normal(spelling)
         takes = options.names.get(name, Takes.MAYBE)
         values = [word.part(joined)] if is_joined else []
-        limit = {Takes.NOTHING: 0, Takes.SEVERAL: len(words)}.get(takes, 1)
+        limit = 0 if takes is Takes.NOTHING else len(words) if takes is Takes.SEVERAL else 1
         while not is_joined and len(values) < limit and at < len(words):
             if _is_flag(words[at]) and not (takes is Takes.ONE and _is_negative(words[at].text)):
                 break
@@ -160,7 +190,9 @@ def _split(word: Word, options: Options) -> tuple[str | None, bool, str]:
     text = word.text
     if not _is_flag(word):
         key, equals, value = text.partition("=")
-        is_pair = bool(equals) and _normal(key) in options.names
+        is_pair = bool(equals) and (
+            _normal(key) in options.names or (options.takes_pairs and _is_key(key))
+        )
         return (key, True, value) if is_pair else (None, False, "")
     key, equals, value = text.partition("=")
     if text.startswith("--") or _resolve(key, options) is not None:
@@ -168,6 +200,12 @@ def _split(word: Word, options: Options) -> tuple[str | None, bool, str]:
     if text[1] in options.short and len(text) > 2:
         return text[:2], True, text[2:].removeprefix("=")
     return key, bool(equals), value
+
+
+def _is_key(text: str) -> bool:
+    """Return whether *text* may stand before the `=` of a pair: `model.lr`, `+data.size`."""
+    plain = text.lstrip("+~").replace(".", "").replace("_", "").replace("-", "").replace("/", "")
+    return plain.isalnum() and plain.isascii()
 
 
 def _resolve(spelling: str, options: Options) -> str | None:
@@ -181,7 +219,7 @@ def _resolve(spelling: str, options: Options) -> str | None:
 
 
 def _normal(spelling: str) -> str:
-    return spelling.lstrip("-").replace("-", "_")
+    return spelling.lstrip("-+~").replace("-", "_")
 
 
 def _is_flag(word: Word) -> bool:

@@ -7,10 +7,10 @@ Knows nothing of text: the reader of statements tells it what it meets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from dataclasses import replace
 
 from admission.detect.budget import LimitError
+from admission.detect.levels import Block, Chance, List, Phase
 from admission.detect.scope import Scope, State
 from admission.detect.words import words
 
@@ -24,58 +24,11 @@ TESTS = frozenset(
 )
 """Commands that are there to be true or false: what depends on them may not run."""
 _SUCCEEDS = frozenset({"", "true", ":", "cd", "export", "echo", "printf", "set", "declare"})
-"""Commands after which `&&` goes on; the empty one is an assignment."""
+"""After these `&&` goes on; the empty one is an assignment."""
 
 
-class Phase(Enum):
-    """Which part of a block is being read."""
-
-    CLAUSE = auto()
-    """Between `for` or `case` and `do` or `in`."""
-    CONDITION = auto()
-    PATTERN = auto()
-    """Before the `)` of a case."""
-    BODY = auto()
-
-
-@dataclass(slots=True)
-class List:
-    """Commands joined by `&&`, `||` and `|`."""
-
-    is_sure: bool = True
-    before: State | None = None
-    """As it was before what may not run."""
-    is_alternative: bool = False
-    """After `||`."""
-    is_piped: bool = False
-    """After `|`: the next command runs in a shell of its own."""
-    is_awaited: bool = False
-    """After an operator: a line may end here."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Block:
-    """`if`, a loop, `case`, `{ … }` or `( … )`, and what was so outside it."""
-
-    kind: str
-    phase: Phase
-    start: int
-    """Where in the text its inside starts."""
-    num_commands: int
-    before: State
-    outer: List
-    is_sure: bool
-    is_level_sure: bool
-    is_dead: bool
-    function: str | None = None
-    """The name, if this is the body of a function that is being defined."""
-    branch: State | None = None
-    changed: set[str] = field(default_factory=set)
-    """Variables that some branch has set."""
-    is_decided: bool = False
-    """Its body runs for certain."""
-    was_read: bool = False
-    """A loop that is read for the second time."""
+_PHASES = {"{": Phase.BODY, "(": Phase.BODY}
+_PHASES |= dict.fromkeys(("for", "select", "case"), Phase.CLAUSE)
 
 
 class Flow:
@@ -100,7 +53,7 @@ class Flow:
 
     @property
     def is_sure(self) -> bool:
-        """Return whether the next command runs for certain, once those before it succeed."""
+        """Return whether the next command runs for certain, if those before it succeed."""
         return self._is_level_sure and self._is_sure and self.list.is_sure
 
     @property
@@ -108,17 +61,18 @@ class Flow:
         """Return whether the next command depends on the one before it in its list."""
         return not self.list.is_sure or self.list.before is not None or self.list.is_piped
 
-    def open(self, kind: str, *, start: int, num_commands: int, function: str | None) -> None:
+    def open(
+        self, kind: str, *, start: int, num_commands: int, num_printed: int, function: str | None
+    ) -> None:
         """Enter a block."""
         if len(self.blocks) >= MAX_BLOCKS:
             raise LimitError(f"the script nests deeper than {MAX_BLOCKS}")
-        phases = {"for": Phase.CLAUSE, "select": Phase.CLAUSE, "case": Phase.CLAUSE}
-        phases |= {"{": Phase.BODY, "(": Phase.BODY}
         block = Block(
             kind=kind,
-            phase=phases.get(kind, Phase.CONDITION),
+            phase=_PHASES.get(kind, Phase.CONDITION),
             start=start,
             num_commands=num_commands,
+            num_printed=num_printed,
             before=self.scope.state(),
             outer=replace(self.list),
             is_sure=self._is_sure,
@@ -134,28 +88,31 @@ class Flow:
         self.blocks.append(block)
         self.list = List()
 
-    def begin(self, block: Block, *, is_decided: bool) -> None:
-        """Enter the body or the next branch of *block*."""
+    def begin(self, block: Block, chance: Chance = Chance.OPEN) -> None:
+        """Enter the body or the next branch of *block*, which runs with this *chance*."""
+        is_decided = chance is Chance.SURE
         if block.branch is not None and block.kind not in LOOPS:
             self._leave_branch(block)
         block.branch = self.scope.state()
         block.phase = Phase.BODY
         block.is_decided = is_decided
         self._is_sure = block.is_sure and block.outer.is_sure and is_decided
-        self.is_dead = block.is_dead
+        self.is_dead = block.is_dead or chance is Chance.NEVER
 
     def next_condition(self, block: Block, phase: Phase) -> None:
         """Leave a branch for the condition or pattern of the next one."""
         if block.branch is not None:
             self._leave_branch(block)
             block.branch = self.scope.state()
-        block.phase = phase
+        block.phase, block.is_decided = phase, False
         self._is_sure = False
         self.is_dead = block.is_dead
 
     def _leave_branch(self, block: Block) -> None:
         if block.branch is None:
             return
+        if block.is_decided:
+            block.result = (self.scope.state(), self.is_dead)
         if not self.is_dead:
             block.changed |= self.scope.changed_since(block.branch)
             self._keep_rest(block.branch)
@@ -178,10 +135,10 @@ class Flow:
         changed = self.scope.changed_since(block.before)
         if block.was_read or not (changed or self.scope.arguments != block.before.arguments):
             return False
-        is_same = self.scope.arguments == block.before.arguments
+        arguments = self.scope.arguments
         self.scope.restore(block.before)
         self.scope.doubt(changed)
-        if not is_same:
+        if arguments != block.before.arguments:
             self.scope.doubt_arguments()
         block.was_read = True
         block.phase = Phase.CLAUSE if block.kind in ("for", "select") else Phase.CONDITION
@@ -192,8 +149,10 @@ class Flow:
     def close(self) -> Block:
         """Leave the innermost block."""
         block = self.blocks.pop()
+        if block.kind in ("if", "case"):
+            self._leave_branch(block)
         is_conditional = (
-            not block.is_decided
+            not (block.is_decided or block.result)
             or not block.outer.is_sure
             or block.outer.before is not None
             or block.outer.is_piped
@@ -202,8 +161,10 @@ class Flow:
             self.scope.restore(block.before)
         elif block.kind in LOOPS:
             self.scope.blend(block.before)
+        elif block.result is not None:
+            state, self.is_dead = block.result
+            self.scope.restore(state)
         elif block.kind in ("if", "case"):
-            self._leave_branch(block)
             self.scope.doubt(block.changed)
         ends_outside = block.kind not in LOOPS and block.kind != "(" and block.function is None
         self.is_dead = block.is_dead or (self.is_dead and ends_outside and not is_conditional)
@@ -237,7 +198,8 @@ class Flow:
         elif operator != "|":
             if before is not None and not self.is_dead:
                 self.scope.blend(before)
-            self.list = List()
+            if not self.list.is_new:
+                self.list = List()
 
     def end(self, *, is_failure: bool = False) -> None:
         """Note an `exit` or what is like it. With *is_failure* the job fails if it runs."""

@@ -11,7 +11,7 @@ from admission.codes import ReasonCode
 from admission.detect import activity
 from admission.detect.commands import Commands
 from admission.detect.container import Container
-from admission.detect.draft import SHARDED_HINT, Draft
+from admission.detect.draft import Draft
 from admission.detect.environment import read_environment
 from admission.detect.ranks import (
     VISIBLE,
@@ -19,6 +19,7 @@ from admission.detect.ranks import (
     ranks_of,
     visible_gpus,
 )
+from admission.detect.rewritten import rewritten
 from admission.detect.scripts import Call
 from admission.detect.sorting import Programs, sorted_programs
 from admission.detect.versions import put_versions
@@ -50,7 +51,7 @@ def read_programs(
     *given* is what the owner states.
     """
     found = sorted_programs(container, commands)
-    draft = Draft(given=given)
+    draft = Draft(given=given, models=unit.models)
     if found.known:
         draft = _read_known(found, container, commands, unit, workload, draft)
     elif found.ambiguous:
@@ -62,7 +63,7 @@ def read_programs(
         draft.gap(
             *_NEEDED,
             code=word.code,
-            path=f"{container.path}.{word.origin or 'command'}",
+            path=f"{container.path}.{word.origin.partition(' ')[0] or 'command'}",
             reason=f"the command {word.text:.80} is not resolved",
             hint="render the template before it is applied, or " + HINT,
         )
@@ -93,7 +94,7 @@ def _read_known(
 ) -> Draft:
     drafts = []
     for invocation, family in found.known[:MAX_PROGRAMS]:
-        one = Draft(given=draft.given)
+        one = Draft(given=draft.given, models=draft.models)
         _put_environment(one, invocation.variables, container, commands)
         ranks = ranks_of(invocation, unit, workload)
         call = Call(
@@ -101,11 +102,18 @@ def _read_known(
             flags=family.flags(invocation),
             ranks=ranks,
             gpus=visible_gpus(invocation.variables, unit.gpus),
+            files=commands.files,
         )
         family.read(call, one)
-        _written(commands, one, container)
+        if one.is_open:
+            one.forget_defaults()
         apply_parallelism(one, invocation, ranks)
         _hidden(call, one)
+        changed = rewritten(invocation, commands)
+        if changed is not None:
+            one.doubt(f"{invocation.path}: {changed}")
+        if not unit.are_gpus_known and not invocation.launch.is_distributed:
+            _open_gpus(unit, one)
         drafts.append(one)
     first = drafts[0]
     for name, title, _ in found.unread:
@@ -138,20 +146,6 @@ def _read_known(
     return first
 
 
-def _written(commands: Commands, draft: Draft, container: Container) -> None:
-    """Note a configuration that the launcher will read from a file."""
-    if not commands.writes_configuration:
-        return
-    draft.gap(
-        "parallelism.strategy",
-        "training.precision",
-        code=ReasonCode.UNSUPPORTED,
-        path=container.path,
-        reason="the script writes accelerate's default configuration, which is not read yet",
-        hint=f"{SHARDED_HINT}, with training: {{precision: …}}",
-    )
-
-
 def _hidden(call: Call, draft: Draft) -> None:
     """Note what may decide otherwise and is not seen: the last flag counts, wherever it is."""
     invocation = call.invocation
@@ -161,10 +155,31 @@ def _hidden(call: Call, draft: Draft) -> None:
             f"{invocation.path}.{word.origin or 'args'}: {word.text:.60} is not resolved; "
             "flags in it are not seen"
         )
+    for name in call.files.unsure:
+        draft.doubt(f"{invocation.path}: {name:.120} is written under a condition only")
+    for reason in invocation.launch.doubts:
+        draft.doubt(f"{invocation.path}: {reason}", "parallelism.strategy")
     if invocation.launch.unseen:
         draft.doubt(f"{invocation.path}: {invocation.launch.unseen}", "parallelism.strategy")
     if any(not value.is_known for value in invocation.variables.get(VISIBLE, ())):
         draft.doubt(f"{invocation.path}.env: {VISIBLE} is not resolved")
+
+
+def _open_gpus(unit: Unit, draft: Draft) -> None:
+    """Note that one process sees a number of GPUs that nobody has filled in.
+
+    It may put a copy of the model on each, and give each a part of the batch.
+    """
+    resources = unit.container_spec.get("resources") or {}
+    amounts = resources.get("limits") or resources.get("requests") or {}
+    draft.gap(
+        "input.batchSize",
+        "parallelism.strategy",
+        code=ReasonCode.TEMPLATE,
+        path=f"{unit.container_path}.resources",
+        reason=f"the number of GPUs {amounts.get(unit.gpu_resource)!s:.60} is not resolved",
+        hint="render the template before it is applied",
+    )
 
 
 def _ambiguous(container: Container, found: Programs, draft: Draft) -> None:

@@ -19,8 +19,23 @@ _EVERY_GPU = ("gpu", "auto", "cuda")
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _NO_DEVICE = ("", "-1", "none", "void", "NoDevFiles")
 _DEGREE = "parallelism.dataParallel"
-_OPERATOR_KINDS = ("PyTorchJob",)
+_CHECKPOINTING = "training.gradientCheckpointing"
+"""A launcher that wraps the model does it whether the script asks for it or not."""
+_SHARDED = ("fsdp", "zero1", "zero2", "zero3")
+_OPERATOR_KINDS = ("PyTorchJob", "PaddleJob", "HyperPodPyTorchJob", "TrainJob")
 """Kinds whose operator starts torchrun with one process a GPU on every replica."""
+_FLAT_KINDS = ("MPIJob",)
+"""Kinds whose launcher has a pod of its own even where the object has one template for all."""
+_PROCESSES = dict.fromkeys(("torchrun", "hyperpodrun", "tune run"), "PET_NPROC_PER_NODE")
+_NODES = {
+    "torchrun": "PET_NNODES",
+    "hyperpodrun": "PET_NNODES",
+    "tune run": "PET_NNODES",
+    "bpslaunch": "DMLC_NUM_WORKER",
+}
+"""Variables that a launcher reads where its flags say nothing."""
+_SLOTS = "OMPI_MCA_orte_set_default_slots"
+"""Processes that Open MPI starts on a host when nobody says how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +48,13 @@ class Ranks:
     """They form one process group."""
     source: str
     gaps: tuple[Gap, ...] = ()
+    """Why the numbers may be others."""
+    counts: tuple[Gap, ...] = ()
+    """Those of them that are numbers in the object which nobody has filled in."""
+    started: int = 1
+    """Pods whose processes the program's own pod may start: more than one for a launcher's."""
+    replicas: int = 1
+    """Pods that run the same program side by side."""
 
 
 def ranks_of(invocation: Invocation, unit: Unit, workload: Workload) -> Ranks:
@@ -41,25 +63,36 @@ def ranks_of(invocation: Invocation, unit: Unit, workload: Workload) -> Ranks:
     gaps: list[Gap] = []
     gpus = visible_gpus(invocation.variables, unit.gpus)
     is_operator = workload.ref.kind in _OPERATOR_KINDS
+    others = _started_together(unit, workload)
     per_pod = _number(launch.processes, gaps, every=gpus)
-    if per_pod is None and launch.launcher == "torchrun":
-        per_pod = _of_environment("PET_NPROC_PER_NODE", invocation.variables, every=gpus)
+    if per_pod is None:
+        per_pod = _of_environment(_PROCESSES.get(launch.launcher), invocation, every=gpus)
+    if per_pod is None and others and launch.is_distributed:
+        per_pod = _of_environment(_SLOTS, invocation, every=gpus) or gpus
     if per_pod is None:
         takes_all = launch.spawn is Spawn.ALL or (is_operator and launch.is_distributed)
         per_pod = gpus if takes_all else 1
     nodes = _number(launch.nodes, gaps, every=1)
-    if nodes is None and launch.launcher == "torchrun":
-        nodes = _of_environment("PET_NNODES", invocation.variables, every=1)
+    is_counted_here = nodes is None
+    if nodes is None:
+        nodes = _of_environment(_NODES.get(launch.launcher), invocation, every=1)
+    pods = sum(other.replicas for other in others)
     total = _number(launch.total, gaps, every=gpus)
-    if total is not None:
-        per_pod = max(1, total // (nodes or 1))
+    if total is not None and launch.is_spread and launch.processes is not None:
+        total = max(total, per_pod)
+    elif total is not None:
+        spread = -(-total // unit.gpus) if launch.is_spread else 1
+        per_pod = max(1, -(-total // (nodes or pods or spread)))
+    elif is_operator and is_counted_here and (nodes is None or nodes == _replicas(workload)):
+        total = sum(other.replicas * _processes(other, unit, per_pod) for other in workload.units)
     elif nodes is not None:
         total = nodes * per_pod
-    elif is_operator:
-        total = sum(other.replicas * _processes(other, unit, per_pod) for other in workload.units)
+    elif pods and launch.is_distributed:
+        total = pods * per_pod
     else:
         total = per_pod
-    if per_pod > unit.gpus:
+    counts = _open_counts(launch, unit, (*others, unit), is_operator=is_operator)
+    if per_pod > unit.gpus and unit.are_gpus_known:
         gaps.append(_crowded(launch, per_pod, unit))
     flag = launch.processes or launch.total
     return Ranks(
@@ -67,25 +100,111 @@ def ranks_of(invocation: Invocation, unit: Unit, workload: Workload) -> Ranks:
         total=max(total, per_pod),
         is_distributed=launch.is_distributed or (is_operator and total > 1),
         source=flag.source if flag is not None else f"{launch.launcher} on {_gpus(unit.gpus)}",
-        gaps=tuple(gaps),
+        gaps=(*gaps, *counts),
+        counts=counts,
+        started=max(1, pods),
+        replicas=max(1, unit.replicas),
+    )
+
+
+def _started_together(unit: Unit, workload: Workload) -> tuple[Unit, ...]:
+    """Return the units whose processes one launcher starts; none if it starts its own pod's only.
+
+    It may stand in one of those pods itself.
+    """
+    path = unit.program.path
+    found = tuple(other for other in workload.units if other.program.path == path)
+    is_flat = workload.ref.kind in _FLAT_KINDS
+    return found if len(found) > 1 or path != unit.container_path or is_flat else ()
+
+
+def _replicas(workload: Workload) -> int:
+    return sum(unit.replicas for unit in workload.units)
+
+
+def _open_counts(
+    launch: Launch, unit: Unit, others: tuple[Unit, ...], *, is_operator: bool
+) -> tuple[Gap, ...]:
+    """Return why the number of processes is not known where the object's own numbers are not."""
+    found = []
+    takes_all = launch.spawn is Spawn.ALL or launch.is_distributed
+    if not unit.are_gpus_known and takes_all and launch.processes is None:
+        found.append((f"{unit.container_path}.resources", "the number of GPUs is not filled in"))
+    spans_pods = is_operator or len(others) > 1
+    if spans_pods and launch.nodes is None and not all(one.are_replicas_known for one in others):
+        found.append((unit.template, "the number of replicas is not filled in"))
+    if launch.total is not None:
+        return ()
+    return tuple(
+        Gap(
+            finding=Finding(
+                code=ReasonCode.TEMPLATE,
+                path=path,
+                reason=reason,
+                hint="render the template before it is applied",
+            ),
+            closed_by=(_DEGREE,),
+        )
+        for path, reason in found
     )
 
 
 def apply_parallelism(draft: Draft, invocation: Invocation, ranks: Ranks) -> None:
     """Set the strategy and its degree, unless the script has set them or a gap leaves them open."""
     for path, (value, source) in invocation.launch.parallelism.items():
-        if draft.get(path) is None:
+        if draft.get(path) is None or (path == _CHECKPOINTING and draft.get(path) == "none"):
             draft.put(path, value, source)
-    draft.gaps.extend((*invocation.launch.gaps, *ranks.gaps))
     strategy = draft.get("parallelism.strategy")
+    is_left_open = any(path.endswith("Parallel") for gap in draft.gaps for path in gap.closed_by)
+    gaps = tuple(gap for gap in ranks.gaps if gap.finding.code == ReasonCode.UNSUPPORTED)
+    is_sharded = strategy in _SHARDED or draft.get("parallelism.implementation") == "megatron"
+    if is_sharded and len(gaps) < len(ranks.gaps):
+        _leave_shards_open(draft, tuple(gap for gap in ranks.gaps if gap not in gaps))
+    else:
+        _leave_replicas_open(draft, ranks.counts)
+        gaps = tuple(gap for gap in ranks.gaps if gap not in ranks.counts)
+    draft.gaps.extend((*invocation.launch.gaps, *gaps))
+    _put_unseen(draft, invocation.launch, is_shared=ranks.total > 1 or bool(ranks.counts))
     is_open = any("parallelism.strategy" in gap.closed_by for gap in draft.gaps)
-    if strategy is None and is_open:
+    if strategy is None and (is_open or (draft.is_open and ranks.total > 1)):
         return
     if strategy is None:
-        strategy = "ddp" if ranks.is_distributed and ranks.total > 1 else "none"
+        is_spread = ranks.total > 1 or bool(ranks.counts)
+        strategy = "ddp" if ranks.is_distributed and is_spread else "none"
         draft.put("parallelism.strategy", strategy, ranks.source)
-    if strategy not in ("none", "dp") and draft.get(_DEGREE) is None:
+    is_counted = len(gaps) == len(ranks.gaps) and not is_left_open
+    if strategy not in ("none", "dp") and draft.get(_DEGREE) is None and is_counted:
         draft.put(_DEGREE, ranks.total, ranks.source)
+    if invocation.launch.shards_in_node and is_counted and 1 < ranks.per_pod < ranks.total:
+        draft.put("parallelism.shardGroup", ranks.per_pod, ranks.source)
+
+
+def _put_unseen(draft: Draft, launch: Launch, *, is_shared: bool) -> None:
+    """Note that how cards share the work is not seen: one card alone can share nothing."""
+    for gap in launch.gaps_if_shared:
+        if is_shared:
+            draft.gaps.append(gap)
+        else:
+            draft.doubt(f"{gap.finding.path}: {gap.finding.reason}", "parallelism.strategy")
+
+
+def _leave_shards_open(draft: Draft, gaps: tuple[Gap, ...]) -> None:
+    """Leave the number of shards out: a job is judged as if one card held it all, and warned of.
+
+    What cannot be resolved is how many cards share the state, never what each of them computes.
+    """
+    for gap in gaps:
+        draft.doubt(
+            f"{gap.finding.path}: {gap.finding.reason}; the need is that of a card that shares "
+            "its state with no other",
+            _DEGREE,
+        )
+
+
+def _leave_replicas_open(draft: Draft, gaps: tuple[Gap, ...]) -> None:
+    """Leave the number of replicas out: each card holds the same, however many there are."""
+    for gap in gaps:
+        draft.warnings.append(f"{gap.finding.path}: {gap.finding.reason}")
 
 
 def visible_gpus(variables: Variables, gpus: int) -> int:
@@ -134,8 +253,14 @@ def _number(flag: Flag | None, gaps: list[Gap], *, every: int) -> int | None:
     return found
 
 
-def _of_environment(name: str, variables: Variables, *, every: int) -> int | None:
-    return next(_parsed_all(variables.get(name, ()), every=every), None)
+def _of_environment(name: str | None, invocation: Invocation, *, every: int) -> int | None:
+    """Return the number in the variable *name*; None if there is none, or it is a range.
+
+    An operator that writes a range begins with as many pods as the object says.
+    """
+    words = invocation.variables.get(name, ()) if name is not None else ()
+    single = tuple(word for word in words if ":" not in word.text)
+    return next(_parsed_all(single, every=every), None)
 
 
 def _parsed_all(words: tuple[Word, ...], *, every: int) -> Iterator[int]:

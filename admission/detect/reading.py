@@ -8,8 +8,8 @@ Pure. Never guesses: a value that is needed and not certain is a finding with it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from admission.codes import ReasonCode
 from admission.detect.annotation import (
@@ -22,24 +22,36 @@ from admission.detect.annotation import (
 )
 from admission.detect.budget import budget_for
 from admission.detect.commands import commands_of
+from admission.detect.completion import complete_model
 from admission.detect.container import read_container
 from admission.detect.draft import Draft, is_stated, value_at
+from admission.detect.files import Files
+from admission.detect.launchers import load_launchers
+from admission.detect.lookup import Lookup
 from admission.detect.programs import HINT, read_programs
-from admission.values import Finding, Reading, Unit, Workload
-from admission.workloads.fields import is_template
-from admission.workloads.resources import (
-    CLAIM,
-    declarations,
-    gpu_claims,
-    gpu_request,
-    is_gpu,
-)
+from admission.detect.scripts import load_families
+from admission.values import NO_DOCUMENTS, Documents, Finding, Reading, Unit, Workload
+from admission.workloads import load_kinds
+from admission.workloads.claims import gpu_claims
+from admission.workloads.fields import is_unrendered
+from admission.workloads.resources import CLAIM, gpu_request, is_gpu
+from admission.workloads.shares import SHARED_RESOURCES
 from admission.workloads.units import MAX_UNITS
+from estimator.deferred import Deferred, load
 from estimator.errors import SpecError
-from estimator.spec import JobSpec, parse_spec
 
-NO_DOCUMENTS: Mapping[str, str] = MappingProxyType({})
-_PYTORCH_SOURCES = ("torchvision", "timm", "huggingface", "diffusers")
+if TYPE_CHECKING:
+    from admission.detect import recorded, shell
+    from admission.detect.scripts import seen
+    from estimator import spec as specs
+    from estimator.spec import JobSpec
+else:
+    specs = Deferred("estimator.spec")
+    recorded = Deferred("admission.detect.recorded")
+    seen = Deferred("admission.detect.scripts.seen")
+    shell = Deferred("admission.detect.shell")
+
+_PYTORCH_SOURCES = ("torchvision", "timm", "huggingface", "diffusers", "ultralytics")
 MAX_PROBLEMS = 50
 """More of one document help nobody."""
 _PLACEHOLDERS: tuple[tuple[str, object], ...] = (
@@ -49,14 +61,11 @@ _PLACEHOLDERS: tuple[tuple[str, object], ...] = (
     ("input.batchSize", 1),
 )
 """Stand in for what is missing while the rest is checked."""
+_CLAIM_HINT = "`vramgate explain` reads a ResourceClaimTemplate from a file beside the job"
 
 
-def read_unit(
-    unit: Unit, *, workload: Workload, documents: Mapping[str, str] = NO_DOCUMENTS
-) -> Reading:
-    """Return what was understood of *unit* of *workload*.
-
-    *documents* are ConfigMap values as `configmap/NAME/KEY`.
+def read_unit(unit: Unit, *, workload: Workload, documents: Documents = NO_DOCUMENTS) -> Reading:
+    """Return what was understood of *unit* of *workload*, with the *documents* fetched so far.
 
     Raises:
         RequestError: if a field of the container or an annotation has the wrong type.
@@ -64,16 +73,26 @@ def read_unit(
     if len(workload.units) > MAX_UNITS and unit not in workload.units[:MAX_UNITS]:
         return Reading(unknowns=(_too_many(unit),))
     budget = budget_for(len(workload.units))
-    container = read_container(unit, budget, documents=documents)
-    annotation = read_annotation(unit, workload, limit=budget.annotation)
-    draft = read_programs(
-        container, commands_of(container, budget), unit, workload, given=annotation.document
-    )
+    lookup = Lookup(documents, characters=budget.models)
+    if unit.share is not None and unit.share.wanted:
+        lookup.find(unit.share.wanted)
+    container = read_container(unit, budget, lookup)
+    annotation = read_annotation(unit, workload, lookup, limit=budget.annotation)
+    if annotation.content:
+        return replace(recorded.recorded_reading(annotation, unit), wanted=lookup.wanted)
+    files = Files(unit.program, lookup, characters=budget.documents)
+    commands = commands_of(container, budget, files)
+    draft = read_programs(container, commands, unit, workload, given=annotation.document)
     is_silent = not annotation.document and not annotation.problems
     if is_silent and (draft is None or draft.is_idle):
-        return Reading(skip=ReasonCode.NO_TRAINING, warnings=tuple(draft.warnings) if draft else ())
+        return Reading(
+            skip=ReasonCode.NO_TRAINING,
+            warnings=tuple(draft.warnings) if draft else (),
+            wanted=lookup.wanted,
+        )
     draft = draft or Draft()
-    document, sources = _merge(draft, annotation)
+    document, sources = _merge(draft, annotation, workload)
+    absent = tuple(complete_model(document, sources, lookup, path=unit.container_path))
     doubts = tuple(_doubts(draft, annotation))
     warnings = (*_request_warnings(unit), *draft.warnings, *doubts, *conflicts(annotation, draft))
     spec, invalid = _check(document, annotation, unit)
@@ -81,8 +100,10 @@ def read_unit(
         *annotation.problems,
         *invalid,
         *_open(draft, annotation),
+        *absent,
         *_missing(document, draft, unit),
         *_budget(unit),
+        *workload.problems,
     )
     if annotation.reference is not None and unknowns:
         unknowns = (*unknowns, annotation.reference)
@@ -95,7 +116,16 @@ def read_unit(
         warnings=warnings,
         partial=json_types(document),
         is_certain=not doubts,
+        wanted=lookup.wanted,
     )
+
+
+def load_parts() -> None:
+    """Import everything that reading may need, so that the first to ask does not wait for it."""
+    load_kinds()
+    load_launchers()
+    load_families()
+    load(shell, seen, specs, recorded)
 
 
 def _too_many(unit: Unit) -> Finding:
@@ -114,8 +144,13 @@ def _doubts(draft: Draft, annotation: Annotation) -> Iterator[str]:
             yield doubt.reason
 
 
-def _merge(draft: Draft, annotation: Annotation) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the document and its sources with the owner's word over what was found."""
+def _merge(
+    draft: Draft, annotation: Annotation, workload: Workload
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the document and its sources with the owner's word over what was found.
+
+    The kind of the object says which framework it is only where nothing else does.
+    """
     document = merged(draft.document, annotation.document)
     stated = annotation.document
     whole = replaced_parts(stated)
@@ -128,6 +163,9 @@ def _merge(draft: Draft, annotation: Annotation) -> tuple[dict[str, Any], dict[s
     if "framework" not in document and value_at(document, "model.source") in _PYTORCH_SOURCES:
         document["framework"] = "pytorch"
         sources["framework"] = "the zoo in model.source"
+    if "framework" not in document and workload.framework:
+        document["framework"] = workload.framework
+        sources["framework"] = workload.framework_source
     return document, sources
 
 
@@ -135,6 +173,8 @@ def _check(
     document: Mapping[str, Any], annotation: Annotation, unit: Unit
 ) -> tuple[JobSpec | None, tuple[Finding, ...]]:
     """Return the spec, or every problem of *document*; what is missing is reported elsewhere."""
+    if not annotation.document and document.keys() <= {"framework"}:
+        return None, ()  # nothing that anybody wrote: model and batch are missing
     complete = dict(document)
     for path, value in _PLACEHOLDERS:
         part, _, key = path.partition(".")
@@ -143,7 +183,7 @@ def _check(
         elif isinstance(complete.get(part, {}), Mapping):
             complete[part] = {key: value, **complete.get(part, {})}
     try:
-        return parse_spec(complete), ()
+        return specs.parse_spec(complete), ()
     except SpecError as error:
         return None, tuple(
             Finding(
@@ -192,32 +232,15 @@ def _missing(document: Mapping[str, Any], draft: Draft, unit: Unit) -> Iterator[
 
 def _budget(unit: Unit) -> Iterator[Finding]:
     """Yield what makes it impossible to say how much memory the container gets."""
-    resources = unit.container_spec.get("resources") or {}
-    key = "limits" if resources.get("limits") else "requests"
     path = f"{unit.container_path}.resources"
-    for name, value in (resources.get(key) or {}).items():
-        if is_gpu(name) and is_template(value):
-            yield Finding(
-                code=ReasonCode.TEMPLATE,
-                path=f"{path}.{key}[{name}]",
-                reason=f"the number of GPUs {value:.60} is not resolved",
-                hint="render the template before it is applied",
-            )
-    names = declarations(unit.container_spec)
-    if names:
+    if unit.share is not None and unit.share.problem:
         yield Finding(
             code=ReasonCode.UNSUPPORTED,
-            path=path,
-            reason=f"{', '.join(names)}: a declared share of a card is not read yet",
+            path=unit.share.path,
+            reason=unit.share.problem,
+            hint=_CLAIM_HINT if unit.gpu_resource == CLAIM else None,
         )
-    elif unit.gpu_resource == CLAIM:
-        yield Finding(
-            code=ReasonCode.UNSUPPORTED,
-            path=f"{path}.claims",
-            reason="a device asked for by a DRA claim is not read yet",
-            hint=f"ask for the GPU by the resource nvidia.com/gpu: {unit.gpus}",
-        )
-    elif not is_gpu(unit.gpu_resource):
+    elif not (is_gpu(unit.gpu_resource) or unit.gpu_resource in (CLAIM, *SHARED_RESOURCES)):
         yield Finding(
             code=ReasonCode.UNSUPPORTED,
             path=path,
@@ -226,7 +249,20 @@ def _budget(unit: Unit) -> Iterator[Finding]:
 
 
 def _request_warnings(unit: Unit) -> Iterator[str]:
-    """Yield a warning for GPUs in requests without limits: the API server refuses such pods."""
+    """Yield what is odd about the GPUs asked for.
+
+    In requests without limits: the API server refuses such pods. Left to be filled in: a card must
+    hold its share anyway, and nodes with fewer cards are not told apart.
+    """
+    resources = unit.container_spec.get("resources") or {}
+    key = "limits" if resources.get("limits") else "requests"
+    for name, value in (resources.get(key) or {}).items():
+        if is_gpu(name) and (value is None or is_unrendered(value)):
+            shown = "null" if value is None else str(value)
+            yield (
+                f"{unit.container_path}.resources.{key}[{name}]: the number of GPUs {shown:.60} "
+                "is not resolved; render the template before it is applied"
+            )
     claims = gpu_claims(unit.pod, "spec")
     request = gpu_request(unit.container_spec, unit.container_path, claims=claims)
     if request is not None and not request.limited and request.resource != CLAIM:

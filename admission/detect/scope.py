@@ -72,6 +72,8 @@ class Scope:
         self.directory = directory
         self._is_shared = False
         """A state holds `own` as it is now."""
+        self._last: State | None = None
+        """The state that was asked for last: most commands change nothing."""
 
     def get(self, name: str) -> tuple[Word, ...] | None:
         """Return the value of *name*; None if nothing sets it."""
@@ -111,7 +113,17 @@ class Scope:
     def state(self) -> State:
         """Return the state as it is now."""
         self._is_shared = True
-        return State(self.base, self.own, self.is_forgotten, self.arguments, self.directory)
+        last = self._last
+        if (
+            last is None
+            or last.own is not self.own
+            or last.arguments is not self.arguments
+            or last.directory != self.directory
+            or last.is_forgotten is not self.is_forgotten
+        ):
+            last = State(self.base, self.own, self.is_forgotten, self.arguments, self.directory)
+            self._last = last
+        return last
 
     def restore(self, state: State) -> None:
         """Go back to *state*."""

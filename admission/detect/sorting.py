@@ -6,16 +6,24 @@ Container, Commands -> Programs
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from admission.detect import activity
 from admission.detect.commands import SHELLS, Commands
 from admission.detect.container import Container
+from admission.detect.files import Files
 from admission.detect.invocation import Invocation
 from admission.detect.launchers.wrappers import SUBCOMMANDS, WRAPPERS
 from admission.detect.ranks import hides_all_gpus
 from admission.detect.run import Command
-from admission.detect.scripts import Family, families_of
+from admission.detect.scripts import Family, Match, families_of
 from admission.detect.words import Word
+from estimator.deferred import Deferred
+
+if TYPE_CHECKING:
+    from admission.detect.scripts import seen
+else:
+    seen = Deferred("admission.detect.scripts.seen")
 
 
 @dataclass(slots=True)
@@ -42,15 +50,15 @@ def sorted_programs(container: Container, commands: Commands) -> Programs:
     """Return the commands of *container*, sorted."""
     found = Programs()
     for invocation in commands.invocations:
-        _sort_invocation(invocation, found)
+        _sort_invocation(invocation, commands, found)
     if commands.inline:
         found.opaque.append("Python code on the command line")
     for command in commands.others:
-        _sort_command(command, container, found)
+        _sort_command(command, container, commands.files, found)
     return found
 
 
-def _sort_invocation(invocation: Invocation, found: Programs) -> None:
+def _sort_invocation(invocation: Invocation, commands: Commands, found: Programs) -> None:
     name = invocation.name
     if not invocation.program.is_known:
         found.templates.append(invocation.program)
@@ -61,21 +69,29 @@ def _sort_invocation(invocation: Invocation, found: Programs) -> None:
             return
         if name in activity.TOOLS:
             return
+    families = families_of(invocation)
+    if invocation.is_module and not any(_is_own(family, invocation) for family in families):
         for beginning, title in activity.UNREAD_MODULES.items():
             if name.startswith(beginning):
                 found.unread.append((name, title, invocation.arguments))
                 return
-    families = families_of(invocation)
     if len(families) == 1 and _is_on_cpu(invocation, families[0]):
         found.on_cpu.append(name)
     elif len(families) == 1:
         found.known.append((invocation, families[0]))
     elif families:
         found.ambiguous.append((invocation, families))
+    elif (family := seen.seen_family(invocation, commands.files, commands.budget)) is not None:
+        found.known.append((invocation, family))
     else:
         found.opaque.append(name)
         if invocation.launch.is_distributed:
             found.launched.append(name)
+
+
+def _is_own(family: Family, invocation: Invocation) -> bool:
+    """Return whether the module is surely the family's."""
+    return family.match(invocation, family.flags(invocation)) is Match.PLACE
 
 
 def _is_on_cpu(invocation: Invocation, family: Family) -> bool:
@@ -87,7 +103,7 @@ def _is_on_cpu(invocation: Invocation, family: Family) -> bool:
     )
 
 
-def _sort_command(command: Command, container: Container, found: Programs) -> None:
+def _sort_command(command: Command, container: Container, files: Files, found: Programs) -> None:
     word = command.words[0]
     name = word.text.rpartition("/")[2]
     if not word.is_known and word.text in word.unresolved:
@@ -99,9 +115,17 @@ def _sort_command(command: Command, container: Container, found: Programs) -> No
     elif word.text.startswith("-"):
         if not activity.is_smoke_image(container.image):
             found.opaque.append("the image's own entry point")
+    elif word.origin == "args" and activity.is_smoke_image(container.image):
+        found.idle = True
     elif name in SHELLS:
         script = next((w.text for w in command.words[1:] if not w.text.startswith("-")), name)
-        found.opaque.append(script.rpartition("/")[2])
+        problem = files.look(script, directory=command.directory).problem
+        script = script.rpartition("/")[2]
+        if activity.is_no_training(script):
+            found.idle = True
+        else:
+            is_told = "ConfigMap" in problem or "Secret" in problem
+            found.opaque.append(f"{script} ({problem})" if is_told else script)
     elif name in WRAPPERS or name in SUBCOMMANDS:
         return
     elif not activity.is_preparation((name, *(word.text for word in command.words[1:]))):

@@ -13,13 +13,25 @@ from abc import abstractmethod
 
 from admission.detect import builtins
 from admission.detect.expansion import WordReader
-from admission.detect.flow import Block, Flow, Phase
+from admission.detect.flow import Flow
+from admission.detect.heredocs import body_from, next_line, substitution_end, tag_at
+from admission.detect.levels import Block, Phase
 from admission.detect.pieces import closing
-from admission.detect.run import Run
+from admission.detect.run import Redirection, Run
 from admission.detect.scope import unknown_value
 from admission.detect.words import Word
 
 _BLANK = " \t\r"
+_BLANKS = re.compile(r"[ \t\r]+(?:\\\n[ \t\r]*)*")
+"""With lines that are continued: between words they are blanks, too."""
+_NEWLINES = re.compile(r"\n(?:[ \t\r\n]+|#[^\n]*)*")
+"""The end of a line, with lines that hold nothing or a comment, and what the next begins with."""
+_WORD = re.compile(
+    r"([A-Za-z0-9_./:,%@^~+][A-Za-z0-9_./:,%@^~+-]*|-[A-Za-z0-9_./:,%@^~+=-]*|"
+    r"\[\[?|\]\]?|==?|[!{}])"
+    r"(?:[ \t\r]+(?:\\\n[ \t\r]*)*|(?=[\n;]))"
+)
+"""A whole word in which nothing is quoted, expands or is assigned, and the blanks after it."""
 _OPERATORS = {"&&": "&&", "||": "||", "|&": "|", ";;": ";;", ";&": ";;"}
 _REDIRECTIONS = re.compile(r"<<<|<<-|<<|<>|<&-?|>>|>\||>&-?|<|>")
 _PAIR = re.compile(r"\([ \t]*\)")
@@ -35,9 +47,12 @@ class Syntax(WordReader):
         self.budget.read_again(len(script.text))
         self.run = run
         self.flow = Flow(run.scope, is_level_sure=is_sure)
-        self.heredocs: list[str] = []
-        self.skips_word = False
-        """The next word is the target of a redirection."""
+        self.after_heredocs = 0
+        """Where the line after the here-documents of this line begins; 0: there are none."""
+        self.redirections: list[Redirection] = []
+        """Of the command being read."""
+        self.awaited: tuple[str, str] | None = None
+        """Operator and stream of a redirection whose target comes next."""
         self.name: str | None = None
         """The first word of the command that is no keyword."""
         self.closed: Block | None = None
@@ -48,6 +63,10 @@ class Syntax(WordReader):
     @abstractmethod
     def end_command(self, operator: str) -> None:
         """Take in what was read up to *operator*; empty at the end."""
+
+    @abstractmethod
+    def take_word(self, word: Word, *, name: str | None, is_plain: bool) -> None:
+        """Take in a word that was read; *name* is that of an assignment."""
 
     @abstractmethod
     def open_block(self, kind: str) -> None:
@@ -67,15 +86,20 @@ class Syntax(WordReader):
             self.end_command("")
 
     def _step(self, char: str) -> None:
-        top = self.flow.top
-        if top is not None and top.phase is Phase.PATTERN and not self.word.is_started:
-            self._pattern(top)
+        blocks = self.flow.blocks
+        if blocks and blocks[-1].phase is Phase.PATTERN and not self.word.is_started:
+            self._pattern(blocks[-1])
+        elif not self.word.text and (match := _WORD.match(self.text, self.at)):
+            self.at = match.end()
+            self.take_word(self.whole_word(match.group(1)), name=None, is_plain=True)
         elif char == "\n":
-            self.at += 1
+            newlines = _NEWLINES.match(self.text, self.at) if not self.after_heredocs else None
+            self.at = newlines.end() if newlines else max(self.at + 1, self.after_heredocs)
+            self.after_heredocs = 0
             self.end_command("\n")
-            self._skip_heredocs()
         elif char in _BLANK:
-            self.at += 1
+            blanks = _BLANKS.match(self.text, self.at)
+            self.at = blanks.end() if blanks else self.at + 1
             self.end_word()
         elif char == "#" and not self.word.is_started:
             end = self.text.find("\n", self.at)
@@ -96,54 +120,52 @@ class Syntax(WordReader):
         pair = self.text[self.at : self.at + 2]
         if pair == "&>":
             self.at += 1
-            self._redirection(">")
+            self._redirection(">", stream="&")
             return
         operator = pair if pair in _OPERATORS else char
-        self.at += len(operator)
+        blanks = _BLANKS.match(self.text, self.at + len(operator))
+        self.at = blanks.end() if blanks else self.at + len(operator)
         self.end_command(_OPERATORS.get(operator, operator))
         top = self.flow.top
         if operator in (";;", ";&") and top is not None and top.kind == "case":
             self.at += self.text.startswith("&", self.at)
             self.flow.next_condition(top, Phase.PATTERN)
 
-    def _redirection(self, char: str) -> None:
-        """Skip `2>file`, `<<EOF` and their targets; `<( … )` is a word that is not known."""
+    def _redirection(self, char: str, *, stream: str = "") -> None:
+        """Read `2>`, `<<EOF` with its text; `<( … )` is a word that is not known."""
         if self.word.is_started and self.word.is_plain and self.word_text().isdigit():
-            self.finish_word()
+            stream = self.finish_word().text
         start = self.at
         self.end_word()
         if self.at != start:
             return
         if self.text.startswith("(", start + 1):
-            self.at = closing(self.text, start + 1, "(", ")")
+            self.at = substitution_end(self.text, start + 1)
             self.unresolved(self.text[start : self.at])
             return
         match = _REDIRECTIONS.match(self.text, start)
         operator = match.group() if match else char
-        self.at = start + len(operator)
         if operator in ("<<", "<<-"):
-            self._heredoc()
-        else:
-            self.skips_word = not operator.endswith("&-")
+            self._heredoc(start, stream)
+            return
+        self.at = start + len(operator)
+        self.awaited = None if operator.endswith("&-") else (operator, stream)
 
-    def _heredoc(self) -> None:
-        while self.at < len(self.text) and self.text[self.at] in _BLANK:
-            self.at += 1
-        start = self.at
-        while self.at < len(self.text) and self.text[self.at] not in " \t\r\n;|&<>()":
-            self.at += 1
-        self.heredocs.append(self.text[start : self.at].strip("'\"\\"))
-
-    def _skip_heredocs(self) -> None:
-        for delimiter in self.heredocs:
-            while self.at < len(self.text):
-                end = self.text.find("\n", self.at)
-                end = end if end >= 0 else len(self.text)
-                line = self.text[self.at : end]
-                self.at = end + 1
-                if line.strip() == delimiter:
-                    break
-        self.heredocs = []
+    def _heredoc(self, start: int, stream: str) -> None:
+        tag = tag_at(self.text, start)
+        if tag is None:
+            self.at = start + len("<<")
+            return
+        self.at = tag.end
+        begin = self.after_heredocs or next_line(self.text, tag.end)
+        body = body_from(self.text, begin, tag)
+        self.budget.read_again(body.end - begin)
+        self.budget.add_word()
+        self.after_heredocs = body.end
+        word = Word(text=body.text, origin=self.origin)
+        if not tag.is_quoted:
+            word = self.read_heredoc(body.text)
+        self.redirections.append(Redirection(operator="<<", stream=stream, target=word))
 
     def _parenthesis(self, char: str) -> None:
         is_first = not (self.words or self.assigned or self.word.is_started)
@@ -217,4 +239,4 @@ class Syntax(WordReader):
             self.at = len(self.text)
         else:
             self.at = match.end()
-            self.flow.begin(block, is_decided=False)
+            self.flow.begin(block)

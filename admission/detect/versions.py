@@ -15,6 +15,7 @@ LIBRARIES = ("transformers", "trl", "peft", "bitsandbytes", "accelerate", "timm"
 _IMAGE = "pytorch/pytorch"
 _PREFIXES = ("docker.io/", "index.docker.io/", "registry.hub.docker.com/", "mirror.gcr.io/")
 _MAX_LENGTH = 64
+MAX_DIGITS = 6
 
 
 def put_versions(draft: Draft, *, image: str, pins: Mapping[str, str], where: str) -> None:
@@ -55,6 +56,16 @@ def is_version(text: str) -> bool:
         and allowed.isalnum()
         and allowed.isascii()
     )
+
+
+def version_of(text: str) -> tuple[int, ...] | None:
+    """Return the release numbers of *text* (`0.9.1.post1` -> 0, 9, 1), or None if it has none."""
+    numbers = []
+    for part in text.partition("+")[0].split("."):
+        if not part.isascii() or not part.isdigit() or len(part) > MAX_DIGITS:
+            break
+        numbers.append(int(part))
+    return tuple(numbers) or None
 
 
 def is_before(version: object, limit: tuple[int, int]) -> bool:

@@ -16,6 +16,7 @@ MAX_REFERENCES = 64
 MAX_REFERENCE = 256
 _MARK = re.compile(r"\$|\{\{")
 _NAME = re.compile(r"[^\W\d]\w*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,8 @@ class Word:
 
     def part(self, text: str) -> Word:
         """Return the word for *text*, a part of this one."""
+        if not self.unresolved:
+            return Word(text=text, origin=self.origin, is_template=self.is_template)
         kept = tuple(
             name
             for name in self.unresolved
@@ -101,6 +104,11 @@ def _reference_end(text: str, at: int, last: Mapping[str, int]) -> int:
             return text.find(closing, at) + 1 if last[closing] > at else 0
     match = _NAME.match(text, at + 1)
     return match.end() if match else 0
+
+
+def written(text: str) -> str:
+    """Return *text* with what is no character replaced, as the API server does with an object."""
+    return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from admission.decision import budget_of, class_verdict
 from admission.judge.deadline import Deadline, Late
@@ -16,16 +17,17 @@ from admission.message.findings import failed, late
 from admission.values import ClassVerdict, Finding, NodeClass
 from estimator.device import Device
 from estimator.errors import EstimatorError
-from estimator.result import Estimate
-from estimator.spec import JobSpec
-from estimator.workers.api import Estimator
+from estimator.workers.api import Estimator, Job
+
+if TYPE_CHECKING:
+    from estimator.result import Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One spec and the cards it is to be estimated for: equal units ask once."""
+    """One job and the cards it is to be estimated for: equal units ask once."""
 
-    spec: JobSpec
+    job: Job
     devices: tuple[Device, ...]
 
 
@@ -49,7 +51,7 @@ async def answer_of(question: Question, estimator: Estimator, deadline: Deadline
 
 
 async def _estimate(question: Question, estimator: Estimator) -> dict[Device, Estimate]:
-    estimates = await estimator.estimate(question.spec, question.devices)
+    estimates = await estimator.estimate(question.job, question.devices)
     return dict(zip(question.devices, estimates, strict=True))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of, is_observed, worst_verdict
 from admission.message.sentences import MAX_MESSAGE, bounded, hints_of, message_of, warnings_of
-from admission.message.wording import Wording, skip_text, wording_of
+from admission.message.wording import Wording, problem_wording, skip_text, wording_of
 from admission.plaintext import plain
 from admission.values import Judgement, UnitJudgement, Workload
 
@@ -21,16 +21,21 @@ def conclude(
     """Return the judgement of *workload*: the worst of its units decides."""
     verdict = worst_verdict(judged.verdict for judged in units)
     deciding = [judged for judged in units if judged.verdict is verdict]
-    reason = str(deciding[0].reason if deciding else workload.skip or ReasonCode.NO_GPU)
+    problem = workload.problems[0] if workload.problems and not units else None
+    if problem is not None:
+        verdict, reason = Verdict.UNKNOWN, str(problem.code)
+    else:
+        reason = str(deciding[0].reason if deciding else workload.skip or ReasonCode.NO_GPU)
     action = action_of(
         verdict,
         workload,
         policy=policy,
         change=change,
-        is_late=all(judged.reason == ReasonCode.LATE for judged in deciding),
-        is_certain=any(judged.reading.is_certain for judged in deciding),
+        is_late=problem is None and all(judged.reason == ReasonCode.LATE for judged in deciding),
+        is_certain=problem is not None or any(judged.reading.is_certain for judged in deciding),
     )
-    spoken = _spoken(deciding, num_units=len(units)) or (("", Wording(need=skip_text(reason))),)
+    nothing = problem_wording(problem) if problem else Wording(need=skip_text(reason))
+    spoken = _spoken(deciding, num_units=len(units)) or (("", nothing),)
     return Judgement(
         workload=workload,
         verdict=verdict,

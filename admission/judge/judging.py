@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from admission.capacity.eligibility import Reach, reach_of
 from admission.codes import ReasonCode, Verdict
@@ -28,7 +28,9 @@ from admission.judge.conclusion import conclude
 from admission.judge.deadline import Deadline, Late
 from admission.message.findings import no_class
 from admission.values import (
+    NO_DOCUMENTS,
     ClassVerdict,
+    Documents,
     Finding,
     Judgement,
     NodeClass,
@@ -37,13 +39,17 @@ from admission.values import (
     UnitJudgement,
     Workload,
 )
+from estimator.deferred import Deferred
 from estimator.device import Device
 from estimator.errors import EstimatorError
-from estimator.result import Fit
-from estimator.spec import JobSpec
-from estimator.workers.api import Estimator
+from estimator.workers.api import Estimator, Job, spec_of
 
-NO_DOCUMENTS: Mapping[str, str] = MappingProxyType({})
+if TYPE_CHECKING:
+    from estimator import tracefile
+    from estimator.result import Fit
+    from estimator.spec import JobSpec
+else:
+    tracefile = Deferred("estimator.tracefile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +71,13 @@ async def judge(
     estimator: Estimator,
     policy: Policy,
     change: Change | None = None,
-    documents: Mapping[str, str] = NO_DOCUMENTS,
+    documents: Documents = NO_DOCUMENTS,
     deadline_seconds: float | None = None,
 ) -> Judgement:
     """Return the verdict on *workload* and what to do about it.
 
-    *classes* are all node classes of the cluster; *documents* are values of ConfigMaps, by
-    `configmap/NAME/KEY`. An estimate that is late makes `unknown`; late hints are left out.
+    *classes* are all node classes of the cluster; *documents* are what was
+    fetched for it. An estimate that is late makes `unknown`; late hints are left out.
     """
     views = read_views(workload, classes=classes, documents=documents)
     return await judge_views(
@@ -88,7 +94,7 @@ def read_views(
     workload: Workload,
     *,
     classes: Sequence[NodeClass],
-    documents: Mapping[str, str] = NO_DOCUMENTS,
+    documents: Documents = NO_DOCUMENTS,
 ) -> Views:
     """Return what `judge` reads first, without asking anybody: safe in any thread."""
     return tuple(_view(unit, workload, classes, documents) for unit in workload.units)
@@ -116,7 +122,7 @@ def _view(
     unit: Unit,
     workload: Workload,
     classes: Sequence[NodeClass],
-    documents: Mapping[str, str],
+    documents: Documents,
 ) -> _View:
     reading = read_unit(unit, workload=workload, documents=documents)
     return _View(unit=unit, reading=reading, reach=reach_of(unit, classes))
@@ -137,14 +143,14 @@ def _questions(views: Iterable[_View]) -> dict[str, Question]:
     """Return one question a spec, over every card that one of its units may use."""
     questions: dict[str, Question] = {}
     for view in views:
-        spec = view.reading.spec
+        job = view.reading.job
         devices = devices_of(view.reach.reachable)
-        if spec is None or not devices:
+        if job is None or not devices:
             continue
-        digest = spec.digest()
+        digest = spec_of(job).digest()
         asked = questions.get(digest)
         together = dict.fromkeys((*(asked.devices if asked else ()), *devices))
-        questions[digest] = Question(spec=spec, devices=tuple(together))
+        questions[digest] = Question(job=job, devices=tuple(together))
     return questions
 
 
@@ -205,12 +211,12 @@ async def _behind_taints(
 
     They keep a job from being refused. If they cannot be asked in time, nothing is refused either.
     """
-    spec, tainted = judged.reading.spec, view.reach.tainted
+    job, tainted = judged.reading.job, view.reach.tainted
     is_held = judged.verdict is not Verdict.OOM and bool(view.reach.reachable)
-    if spec is None or not tainted or is_held:
+    if job is None or not tainted or is_held:
         return judged
     devices = devices_of(tainted)
-    question = Question(spec=spec, devices=devices)
+    question = Question(job=job, devices=devices)
     answer = await answer_of(question, estimator, deadline) if devices else Answer(estimates={})
     if answer.findings:
         code = answer.findings[0].code
@@ -237,25 +243,28 @@ async def _with_hints(
     judged: UnitJudgement, view: _View, estimator: Estimator, deadline: Deadline
 ) -> UnitJudgement:
     """Return *judged* with what would fit, if it is `oom` and there is time to find out."""
-    spec, best = judged.reading.spec, best_of(judged.classes)
-    if judged.verdict is not Verdict.OOM or spec is None or best is None:
+    job, best = judged.reading.job, best_of(judged.classes)
+    if judged.verdict is not Verdict.OOM or job is None or best is None:
         return judged
     fits, elsewhere = await asyncio.gather(
-        _fits(spec, best, estimator, deadline),
-        _elsewhere(spec, best, view.reach.closed, estimator, deadline),
+        _fits(job, best, estimator, deadline),
+        _elsewhere(job, best, view.reach.closed, estimator, deadline),
     )
     return replace(judged, fits=fits, elsewhere=elsewhere)
 
 
 async def _fits(
-    spec: JobSpec, best: ClassVerdict, estimator: Estimator, deadline: Deadline
+    job: Job, best: ClassVerdict, estimator: Estimator, deadline: Deadline
 ) -> tuple[Fit, ...]:
-    """Return what would fit the largest card the pod may use; nothing if that is not known."""
+    """Return what would fit the largest card the pod may use; nothing if that is not known.
+
+    A recorded job is known at one size only.
+    """
     device = best.node_class.device
-    if device is None:
+    if device is None or isinstance(job, tracefile.Recording):
         return ()
     try:
-        return await deadline.of(_fit(spec, device, estimator))
+        return await deadline.of(_fit(job, device, estimator))
     except (Late, EstimatorError):
         return ()
 
@@ -265,7 +274,7 @@ async def _fit(spec: JobSpec, device: Device, estimator: Estimator) -> tuple[Fit
 
 
 async def _elsewhere(
-    spec: JobSpec,
+    job: Job,
     best: ClassVerdict,
     closed: Sequence[NodeClass],
     estimator: Estimator,
@@ -277,5 +286,5 @@ async def _elsewhere(
     devices = devices_of(larger)
     if not devices:
         return ()
-    answer = await answer_of(Question(spec=spec, devices=devices), estimator, deadline)
+    answer = await answer_of(Question(job=job, devices=devices), estimator, deadline)
     return class_verdicts(larger, answer.estimates)

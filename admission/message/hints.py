@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from admission.codes import Verdict
 from admission.decision import budget_of
 from admission.values import UnitJudgement
-from estimator.result import Fit
+
+if TYPE_CHECKING:
+    from estimator.result import Fit
 
 MAX_KNOBS = 2
 BATCH_PATH = "input.batchSize"

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from admission.capacity.eligibility import closing_taints
 from admission.codes import ORDER, ReasonCode, Verdict
 from admission.decision import Cause, best_of, budget_of
 from admission.message.findings import told_reason
 from admission.message.hints import fitting_changes
+from admission.message.shares import as_declared, larger_declaration
 from admission.values import ClassVerdict, Finding, NodeClass, UnitJudgement
-from estimator.result import Estimate
 from estimator.units import gib_down, gib_up
+
+if TYPE_CHECKING:
+    from estimator.result import Estimate
 
 MAX_CARDS = 3
 """Kinds of card that are named; further ones are counted."""
@@ -42,6 +46,7 @@ _SKIPPED = {
     ReasonCode.NO_GPU: "asks for no GPU",
     ReasonCode.NO_TRAINING: "is no training job",
     ReasonCode.NO_JOB: "holds no job: what runs on it is submitted later, past admission",
+    ReasonCode.DOCUMENT: "its pods are described by another object, which is not read",
 }
 
 
@@ -73,6 +78,12 @@ def wording_of(judged: UnitJudgement) -> Wording:
     return _fits(judged)
 
 
+def problem_wording(finding: Finding) -> Wording:
+    """Return what is said where the pods themselves could not be read."""
+    need = f"cannot tell how much GPU memory it needs: {finding.path}: {told_reason(finding)}"
+    return Wording(need=need, advice=finding.hint)
+
+
 def skip_text(reason: str) -> str:
     """Return why nothing is judged."""
     known = {str(code): text for code, text in _SKIPPED.items()}
@@ -101,12 +112,16 @@ def _oom(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wordi
             f"needs at least {gib_up(estimate.least.device_bytes)} on one GPU; "
             f"{_largest(best.node_class, judged.classes)}"
         )
+    if larger := larger_declaration(best, estimate):
+        changes, advice = (larger, *changes), None
     return Wording(need=need, why=_largest_part(estimate), changes=changes, advice=advice)
 
 
 def _tight(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
     too_small = _smallest(judged.classes, Verdict.OOM, Verdict.TIGHT)
     match judged.reason:
+        case Cause.DECLARED:
+            return _floor(judged, best, estimate)
         case Cause.SMALL_CARD if too_small is not None:
             return _small_card(judged, too_small)
         case Cause.SHARED_CARD:
@@ -122,6 +137,20 @@ def _tight(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wor
             small = _smallest(judged.classes, Verdict.OOM)
             also = (f"{_gives(small, judged.classes)}, too little",) if small else ()
             return Wording(need=need, why=(*also, *_largest_part(estimate)))
+
+
+def _floor(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
+    """Return what is said of a claim that may be given more than it asks for."""
+    larger = larger_declaration(best, estimate)
+    return Wording(
+        need=(
+            f"may run out of GPU memory: needs at least {gib_up(estimate.least.device_bytes)} on "
+            f"one GPU; {_largest(best.node_class, judged.classes)}, and a device that is shared "
+            "may give it no more"
+        ),
+        why=_largest_part(estimate),
+        changes=(larger,) if larger else (),
+    )
 
 
 def _small_card(judged: UnitJudgement, small: ClassVerdict) -> Wording:
@@ -202,7 +231,9 @@ def _fits(judged: UnitJudgement) -> Wording:
     card = card_text(small.node_class, judged.classes)
     if small.node_class.members:
         card = f"the smallest card this job may use ({card})"
-    return Wording(need=f"fits: {gib_up(enough)} is enough on {card}, which gives it {budget}")
+    declared = as_declared(small.node_class)
+    need = f"fits: {gib_up(enough)} is enough on {card}, which gives it {budget}{declared}"
+    return Wording(need=need)
 
 
 def _unknown(judged: UnitJudgement) -> Wording:
@@ -234,14 +265,18 @@ def _largest(
 ) -> str:
     budget = gib_down(budget_of(node_class) or 0)
     if not node_class.members:
-        return f"{node_class.name} gives it {budget}"
+        return f"{node_class.name} gives it {budget}{as_declared(node_class)}"
     may = "may use as it is" if but_for_taints else "may use"
-    return f"the largest card this job {may} ({card_text(node_class, classes)}) gives it {budget}"
+    card = card_text(node_class, classes)
+    declared = as_declared(node_class)
+    return f"the largest card this job {may} ({card}) gives it {budget}{declared}"
 
 
 def _gives(found: ClassVerdict, classes: Sequence[ClassVerdict]) -> str:
     budget = gib_down(budget_of(found.node_class) or 0)
-    return f"{card_text(found.node_class, classes)}, which it may also use, gives it {budget}"
+    declared = as_declared(found.node_class)
+    card = card_text(found.node_class, classes)
+    return f"{card}, which it may also use, gives it {budget}{declared}"
 
 
 def _smallest(classes: Sequence[ClassVerdict], *verdicts: Verdict) -> ClassVerdict | None:

@@ -7,7 +7,9 @@ An absent key and `null` are the same, as they are to the API server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from reprlib import Repr
 from typing import Any
 
@@ -19,6 +21,27 @@ _MAX_SHOWN = 60
 _BRIEF = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _BRIEF.maxlong = 2 * _MAX_SHOWN
 TEMPLATE_MARKS = ("$", "{{")
+_PLACEHOLDER = re.compile(r"<[^<>]+>|_*[A-Z][A-Z0-9_-]{2,}")
+"""What people leave where a number goes: `<gpus>`, `NUM_NODES`, `PLACEHOLDER_GPUS`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """A number of things; one that was left for somebody to fill in stands for at least one."""
+
+    number: int
+    is_known: bool = True
+
+    def times(self, other: Amount) -> Amount:
+        """Return the product; none is none, whatever the other may be."""
+        return Amount(
+            number=self.number * other.number,
+            is_known=(self.is_known and other.is_known) or NONE in (self, other),
+        )
+
+
+NONE = Amount(number=0)
+ONE = Amount(number=1)
 
 
 def mapping(value: object, path: str) -> Json:
@@ -51,18 +74,48 @@ def text(value: object, path: str) -> str:
 def count(value: object, path: str, *, default: int) -> int:
     """Return *value* as a whole number of things; `null` is *default*.
 
-    A template that was not rendered (`$NUM_NODES`) counts as *default* too: the reading names it.
+    A number that was not filled in (`$NUM_NODES`, `NUM_NODES`) counts as *default* too.
     """
-    if value is None or is_template(value):
+    if value is None or is_unrendered(value):
         return default
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
         raise wrong(path, value, f"a whole number from 0 to {MAX_COUNT}")
     return value
 
 
+def amount(value: object, path: str, *, default: int = 1) -> Amount:
+    """Return *value* as `count` does, with whether it is known."""
+    number = count(value, path, default=default)
+    if is_unrendered(value):
+        return Amount(number=max(1, number), is_known=False)
+    return Amount(number=number)
+
+
+def entries(value: object, path: str) -> Iterator[tuple[Json, str]]:
+    """Yield the mappings in the list *value*, each with its path."""
+    for index, item in enumerate(sequence(value, path)):
+        where = f"{path}[{index}]"
+        yield mapping(item, where), where
+
+
+def at(fields: Json, path: str, *keys: str) -> Json:
+    """Return the mapping below *fields*, found at *path*, that *keys* lead to."""
+    for key in keys:
+        path = f"{path}.{key}" if path and not path.endswith(": ") else f"{path}{key}"
+        fields = mapping(fields.get(key), path)
+    return fields
+
+
 def is_template(value: object) -> bool:
     """Return whether *value* still holds `$NAME` or `{{…}}`."""
     return isinstance(value, str) and any(mark in value for mark in TEMPLATE_MARKS)
+
+
+def is_unrendered(value: object) -> bool:
+    """Return whether *value* stands where a number goes and was left to be filled in."""
+    return is_template(value) or (
+        isinstance(value, str) and _PLACEHOLDER.fullmatch(value.strip()) is not None
+    )
 
 
 def wrong(path: str, value: object, accepted: str) -> RequestError:

@@ -1,24 +1,40 @@
-"""Job (batch/v1): `spec.template`, as many at a time as `spec.parallelism`."""
+"""Job and CronJob (batch/v1): `spec.template`, as many at a time as `spec.parallelism`.
+
+A CronJob has the Job in `spec.jobTemplate`; a change of it is for the next run.
+"""
 
 from __future__ import annotations
 
-from admission.values import Json
-from admission.workloads.fields import count, mapping
+from admission.values import Documents, Json
+from admission.workloads.fields import Amount, amount, at
+from admission.workloads.kind import Pods
 from admission.workloads.units import Template, template_of
 
 
-def templates(obj: Json) -> tuple[Template, ...]:
+def read(obj: Json, _documents: Documents) -> Pods:
     """Return the template of role `main`."""
-    return job_templates(mapping(obj.get("spec"), "spec"), "spec")
+    return Pods(templates=(job_template(at(obj, "", "spec"), "spec", role="main"),))
 
 
-def has_started(obj: Json) -> bool:
-    """Return whether the Job controller has set a start time, or pods are active."""
-    status = mapping(obj.get("status"), "status")
-    return status.get("startTime") is not None or bool(status.get("active"))
+def read_cron(obj: Json, _documents: Documents) -> Pods:
+    """Return the template of role `main` of the Job that is made at each time."""
+    spec = at(obj, "", "spec", "jobTemplate", "spec")
+    return Pods(templates=(job_template(spec, "spec.jobTemplate.spec", role="main"),))
 
 
-def job_templates(spec: Json, path: str) -> tuple[Template, ...]:
+def job_template(spec: Json, path: str, *, role: str) -> Template:
     """Return the template of a Job spec found at *path*."""
-    replicas = count(spec.get("parallelism"), f"{path}.parallelism", default=1)
-    return (template_of(spec.get("template"), f"{path}.template", role="main", replicas=replicas),)
+    replicas = parallelism(spec, path)
+    return template_of(spec.get("template"), f"{path}.template", role=role, replicas=replicas)
+
+
+def parallelism(spec: Json, path: str) -> Amount:
+    """Return how many pods of a Job run at once: never more than there is work for.
+
+    Source: kubernetes `pkg/controller/job/job_controller.go` v1.36.3, `manageJob`.
+    """
+    most = amount(spec.get("parallelism"), f"{path}.parallelism")
+    if spec.get("completions") is None:
+        return most
+    work = amount(spec.get("completions"), f"{path}.completions")
+    return min(most, work, key=lambda found: found.number) if work.is_known else most

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from admission.values import Json
+from admission.values import Documents, Json
 from admission.workloads.fields import mapping
+from admission.workloads.kind import Pods
 from admission.workloads.units import Template
 
 
-def templates(obj: Json) -> tuple[Template, ...]:
+def read(obj: Json, _documents: Documents) -> Pods:
     """Return the pod as the one template of role `main`."""
-    return (
-        Template(
-            role="main",
-            path="",
-            replicas=1,
-            metadata=mapping(obj.get("metadata"), "metadata"),
-            pod=mapping(obj.get("spec"), "spec"),
-        ),
+    template = Template(
+        role="main",
+        path="",
+        metadata=mapping(obj.get("metadata"), "metadata"),
+        pod=mapping(obj.get("spec"), "spec"),
     )
+    return Pods(templates=(template,))
 
 
 def has_started(obj: Json) -> bool:

@@ -8,11 +8,13 @@ Source of the vendors' names: docs/contracts.md 4 and each device plugin's docum
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 
 from admission.values import Json
-from admission.workloads.fields import MAX_COUNT, is_template, mapping, sequence, text, wrong
+from admission.workloads.fields import MAX_COUNT, is_unrendered, mapping, sequence, text, wrong
+from admission.workloads.shares import shared_request
 
 GPU = "nvidia.com/gpu"
 SHARED = "nvidia.com/gpu.shared"
@@ -22,22 +24,6 @@ CLAIM = "resource.k8s.io/claim"
 
 OTHER_VENDORS = ("amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 """GPUs whose memory behaviour is not modelled."""
-
-DECLARATIONS = (
-    "nvidia.com/gpumem",
-    "nvidia.com/gpumem-percentage",
-    "volcano.sh/vgpu-number",
-    "volcano.sh/vgpu-memory",
-    "volcano.sh/gpu-memory",
-    "volcano.sh/gpu-number",
-    "koordinator.sh/gpu",
-    "koordinator.sh/gpu-memory",
-    "koordinator.sh/gpu-memory-ratio",
-    "koordinator.sh/gpu.shared",
-    "aliyun.com/gpu-mem",
-    "tencent.com/vcuda-memory",
-)
-"""Shares of a card in somebody's own words: the budget is not the card."""
 
 _SUFFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 _MAX_DIGITS = 20
@@ -60,10 +46,10 @@ def is_gpu(resource: str) -> bool:
     return resource in (GPU, SHARED) or resource.startswith(MIG_PREFIX)
 
 
-def gpu_request(container: Json, path: str, *, claims: frozenset[str]) -> GpuRequest | None:
+def gpu_request(container: Json, path: str, *, claims: Mapping[str, int]) -> GpuRequest | None:
     """Return what *container* asks for, or None if that is no GPU.
 
-    *claims* are the names of the pod's resource claims that mean GPUs.
+    *claims* are the pod's resource claims that mean GPUs, with their number of devices.
 
     Raises:
         RequestError: if resources are not what Kubernetes accepts.
@@ -78,35 +64,15 @@ def gpu_request(container: Json, path: str, *, claims: frozenset[str]) -> GpuReq
             return GpuRequest(
                 resource=name, count=number, rendered=rendered, limited=key == "limits"
             )
+    if name := _left_empty(resources):
+        return GpuRequest(resource=name, count=1, rendered=False)
     asked = 0
     for index, claim in enumerate(sequence(resources.get("claims"), f"{where}.claims")):
         name = text(
             mapping(claim, f"{where}.claims[{index}]").get("name"), f"{where}.claims[{index}].name"
         )
-        asked += name in claims
+        asked += claims.get(name, 0)
     return GpuRequest(resource=CLAIM, count=asked) if asked else None
-
-
-def declarations(container: Json) -> tuple[str, ...]:
-    """Return the names of *container*'s resources that declare a share of a card."""
-    resources = container.get("resources") or {}
-    names = {name for key in ("limits", "requests") for name in (resources.get(key) or {})}
-    return tuple(name for name in DECLARATIONS if name in names)
-
-
-def gpu_claims(pod: Json, path: str) -> frozenset[str]:
-    """Return the names of the pod's resource claims whose own or template's name says GPU."""
-    names = set()
-    for index, item in enumerate(sequence(pod.get("resourceClaims"), f"{path}.resourceClaims")):
-        where = f"{path}.resourceClaims[{index}]"
-        claim = mapping(item, where)
-        name = text(claim.get("name"), f"{where}.name")
-        template = text(
-            claim.get("resourceClaimTemplateName") or claim.get("resourceClaimName"), where
-        )
-        if "gpu" in name.lower() or "gpu" in template.lower():
-            names.add(name)
-    return frozenset(names)
 
 
 def quantity(value: object, path: str) -> int:
@@ -135,17 +101,27 @@ def quantity(value: object, path: str) -> int:
     return int(amount)
 
 
+def _left_empty(resources: Json) -> str:
+    """Return the GPU resource whose number is null: left for somebody to fill in.
+
+    An API server has turned it into 0 or dropped it, so only a file can hold one.
+    """
+    for key in ("limits", "requests"):
+        for name, value in (resources.get(key) or {}).items():
+            if value is None and is_gpu(name):
+                return str(name)
+    return ""
+
+
 def _of_amounts(amounts: Json, path: str) -> tuple[str, int, bool] | None:
     """Return name, count and whether the count is rendered of the GPU resource in *amounts*."""
     for name, value in amounts.items():
         if not (is_gpu(name) or name in OTHER_VENDORS) or value is None:
             continue
-        if is_template(value):
+        if is_unrendered(value):
             return name, 1, False
         number = quantity(value, f"{path}[{name}]")
         if number:
             return name, number, True
-    for name in DECLARATIONS:
-        if amounts.get(name) is not None:
-            return name, 1, True
-    return None
+    shared = shared_request(amounts)
+    return (*shared, True) if shared else None

@@ -16,7 +16,7 @@ from estimator.catalog.gpu import Gpu, MigProfile, Origin, Source
 from estimator.catalog.products import card_key, product_label
 from estimator.catalog.reservation import assumed_reservation
 from estimator.device import ComputeCapability
-from estimator.documents import read_document
+from estimator.documents import read_own
 from estimator.units import MIB
 
 
@@ -24,7 +24,7 @@ from estimator.units import MIB
 def all_gpus() -> tuple[Gpu, ...]:
     """Return every card of the catalog, oldest architecture first."""
     text = files("estimator.catalog").joinpath("data/gpus.yaml").read_text("utf-8")
-    document: Any = read_document(text, path="gpus.yaml")
+    document: Any = read_own(text)
     sources = {name: _source(line, {}) for name, line in document["sources"].items()}
     tables = {name: _mig_profiles(table, sources) for name, table in document["migTables"].items()}
     return tuple(_gpu(card, sources, tables) for card in document["cards"])

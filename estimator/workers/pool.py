@@ -26,6 +26,7 @@ from estimator.result import Estimate, Fit
 from estimator.spec import Framework, JobSpec
 from estimator.tracefile import Recording
 from estimator.workers import wire
+from estimator.workers.api import Job
 from estimator.workers.libraries import Libraries
 from estimator.workers.limits import Limits
 from estimator.workers.outcome import Ended, end_error
@@ -87,15 +88,13 @@ class Workers:
         process = await self._supervisors[framework].ready()
         return process.ready.result()
 
-    async def estimate(
-        self, spec: JobSpec | Recording, devices: Sequence[Device]
-    ) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order; of a recording without any framework.
 
         Raises:
             EstimatorError: of the kind that says why there is none.
         """
-        return wire.decode_estimates(await self._ask(wire.Operation.ESTIMATE, spec, devices))
+        return wire.decode_estimates(await self._ask(wire.Operation.ESTIMATE, job, devices))
 
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from admission.certs import new_authority
+from admission.certificates.issuing import new_authority
 from admission.cli import COMMANDS, main
 from admission.config import package_version
 

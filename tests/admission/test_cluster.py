@@ -13,11 +13,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import structlog
 import yaml
 from kubernetes.client.api_client import ApiClient
 
 from admission.cluster import NAMESPACES, NODES, Resource, Snapshot, Watch, connect, cut_node
-from admission.codes import Mode
+from admission.codes import Mode, Steer
 from admission.errors import SettingsError
 from admission.inventory import Inventory, read_nodes
 from tests.builders import gpu_labels, node
@@ -440,6 +441,18 @@ def test_modes_come_from_the_labels_of_namespaces() -> None:
     assert inventory.mode_of("a") is None
 
 
+def test_steering_comes_from_the_labels_of_namespaces() -> None:
+    """As the mode does."""
+    inventory = Inventory(keep_seconds=0, namespaces_expected=True)
+
+    def label(value: object) -> dict[str, Any]:
+        return {"metadata": {"labels": {"vramgate.dev/steer": value}}}
+
+    inventory.set_namespaces({"a": label("off"), "b": label("hard"), "c": {"metadata": {}}})
+
+    assert [inventory.steer_of(name) for name in "abcd"] == [Steer.OFF, None, None, None]
+
+
 NODES_FILES = {
     "what kubectl prints": {"apiVersion": "v1", "kind": "List", "items": [node("a"), node("b")]},
     "a list whose items have no kind": {
@@ -484,3 +497,35 @@ def test_missing_nodes_file_is_a_problem_of_the_settings(tmp_path: Path) -> None
     """Before anything is served."""
     with pytest.raises(SettingsError, match=r"nodes\.file: .*no such file"):
         read_nodes(tmp_path / "nodes.yaml")
+
+
+def test_one_object_is_followed_by_its_name(api: FakeApi, client: ApiClient) -> None:
+    """A role that is bound to the name of a Secret is enough to watch it."""
+    api.listing(versioned("b", "3"), version="3")
+    api.events(("MODIFIED", versioned("b", "4")))
+    followed = Followed(client, Resource(path=NODES.path, cut=cut_node, name="b"))
+
+    assert followed.names() == ["b"]
+
+    followed.watch.stop()
+    api.closing.set()
+    followed.watch.join(WAIT_SECONDS)
+    selectors = [api.next_query()["fieldSelector"] for _ in range(2)]
+    assert selectors == ["metadata.name=b", "metadata.name=b"]
+
+
+def test_reason_that_stays_is_logged_once(api: FakeApi, client: ApiClient) -> None:
+    """A role that is missing for a day is one line, and another reason is another."""
+    for status in (403, 403, 403, 500):
+        api.error(status)
+    api.listing(node("a"), version="1")
+    with structlog.testing.capture_logs() as lines:
+        followed = Followed(client, NODES)
+        assert followed.names() == ["a"]
+
+        followed.watch.stop()
+        api.closing.set()
+        followed.watch.join(WAIT_SECONDS)
+
+    reasons = [line["reason"] for line in lines if line["event"] == "watch interrupted"]
+    assert [reason.split()[0] for reason in reasons] == ["403", "500"]

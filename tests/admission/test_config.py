@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from admission.codes import Action, Mode
+from admission.codes import Action, Mode, Steer
 from admission.config import LateAction, Settings, load_settings, parse_settings
 from admission.errors import SettingsError
 from estimator.spec import Framework
@@ -27,6 +27,8 @@ def test_empty_file_means_every_default() -> None:
     assert settings == Settings()
     assert settings.policy.mode is Mode.WARN
     assert settings.policy.on_unknown is Action.WARN
+    assert settings.steering.default is None
+    assert settings.steering.termination_messages
     assert settings.server.port == 8443
     assert settings.workers.preload == (Framework.PYTORCH,)
     assert settings.workers.timeout_seconds == 60.0
@@ -38,6 +40,7 @@ def test_keys_are_camel_case_and_values_typed() -> None:
         """
         server: {host: 127.0.0.1, port: 0, certFile: a.crt, keyFile: a.key, metricsPort: 9090}
         policy: {mode: enforce, onUnknown: deny, onLate: allow, workloadsMayLoosen: true}
+        steering: {default: preferred, terminationMessages: false}
         workers: {preload: [pytorch, jax], maxConcurrent: 3, timeoutSeconds: 30}
         nodes: {file: nodes.json, keepDays: 2}
         """
@@ -48,6 +51,8 @@ def test_keys_are_camel_case_and_values_typed() -> None:
     assert settings.policy.mode is Mode.ENFORCE
     assert settings.policy.on_late is LateAction.ALLOW
     assert settings.policy.workloads_may_loosen
+    assert settings.steering.default is Steer.PREFERRED
+    assert not settings.steering.termination_messages
     assert settings.workers.preload == (Framework.PYTORCH, Framework.JAX)
     assert settings.workers.timeout_seconds == 30
     assert settings.nodes.keep_days == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from admission.decision import (
     action_of,
     best_of,
     class_verdict,
+    may_deny,
     unit_verdict,
     worst_verdict,
 )
@@ -275,6 +278,19 @@ def test_observed_kinds_are_only_counted(kind: str, verdict: Verdict) -> None:
     policy = Policy(mode=Mode.ENFORCE, on_unknown=Action.DENY)
 
     assert action(verdict, policy=policy, kind=kind) is Action.ALLOW
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+@pytest.mark.parametrize("observed", [True, False])
+def test_what_is_only_observed_or_explained_passes(observed: bool, verdict: Verdict) -> None:
+    """A service, or a template that others start jobs from: nobody is refused over it."""
+    policy = Policy(mode=Mode.ENFORCE, on_unknown=Action.DENY)
+    submitted = replace(workload(unit()), observe_only=observed, explain_only=not observed)
+
+    found = action_of(verdict, submitted, policy=policy, change=Change(), is_late=False)
+
+    assert found is Action.ALLOW
+    assert not may_deny(submitted, Change())
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from estimator.notes import UnknownCode
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.units import GIB
+from estimator.workers.api import Job, spec_of
 from tests.builders import device, estimate, fit, job_spec
 
 T4 = device("Tesla-T4")
@@ -39,8 +40,9 @@ class FakeWorkers:
         self.may_answer.set()
         self.failure: Exception | None = None
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, or raise the failure."""
+        spec = spec_of(job)
         self.asked.append(tuple(card.name for card in devices))
         await self.may_answer.wait()
         if self.failure is not None:
@@ -320,10 +322,11 @@ class OneByOne(FakeWorkers):
         super().__init__()
         self.batches: list[int] = []
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Note and answer."""
+        spec = spec_of(job)
         self.batches.append(spec.input.batch_size)
-        return await super().estimate(spec, devices)
+        return await super().estimate(job, devices)
 
 
 async def test_namespaces_are_served_in_rotation() -> None:

@@ -30,6 +30,7 @@ from estimator.errors import TraceError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.units import GIB
+from estimator.workers.api import Job, spec_of
 from tests.builders import (
     estimate,
     fit,
@@ -253,7 +254,8 @@ def test_yaml_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 class FixedEstimator:
     """Says 20 GiB of every job, and that one sample less would fit."""
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+        spec = spec_of(job)
         return tuple(estimate(least=20 * GIB, card=card, spec=spec) for card in devices)
 
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:

@@ -15,8 +15,8 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from admission.capacity.classes import classes_of
-from admission.codes import Action, Mode
-from admission.config import LateAction, LogFormat, LogLevel, PolicySettings
+from admission.codes import Action, Mode, Steer
+from admission.config import LateAction, LogFormat, LogLevel, PolicySettings, SteeringSettings
 from admission.estimates import EstimatePool
 from admission.handler import (
     FAULT_WARNING,
@@ -36,12 +36,14 @@ from admission.reader import (
     ReviewReader,
 )
 from admission.response import Answer
-from admission.values import NodeClass, Workload
+from admission.review import Route
+from admission.values import Documents, NodeClass, Workload
 from estimator.device import Device
 from estimator.errors import TraceError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.units import GIB
+from estimator.workers.api import Job, spec_of
 from tests.builders import GPU, estimate, fit, node, spec_document
 
 JSON = "application/json"
@@ -57,8 +59,9 @@ class FakeWorkers:
         self.may_answer.set()
         self.failure: Exception | None = None
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device."""
+        spec = spec_of(job)
         self.num_asked += 1
         await self.may_answer.wait()
         if self.failure is not None:
@@ -72,12 +75,13 @@ class FakeWorkers:
 
 
 class FakeCluster:
-    """One node with eight T4 (14.6 GiB each), and namespaces with modes of their own."""
+    """One node with eight T4 (14.6 GiB each) or others, and namespaces with labels of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *nodes: dict[str, Any]) -> None:
         self.modes: dict[str, Mode] = {}
+        self.steers: dict[str, Steer] = {}
         self.is_broken = False
-        self._classes = classes_of([node("t4-0")])
+        self._classes = classes_of(nodes or [node("t4-0")])
 
     @property
     def classes(self) -> tuple[NodeClass, ...]:
@@ -90,6 +94,10 @@ class FakeCluster:
         """Return the mode of a namespace."""
         return self.modes.get(namespace)
 
+    def steer_of(self, namespace: str) -> Steer | None:
+        """Return how hard a namespace wants its pods to be steered."""
+        return self.steers.get(namespace)
+
 
 class SlowReader:
     """Reads when it may, and notes the threads it was called in."""
@@ -98,12 +106,14 @@ class SlowReader:
         self.threads: list[threading.Thread] = []
         self.may_read = threading.Event()
 
-    def __call__(self, workload: Workload, *, classes: Sequence[NodeClass]) -> Views:
+    def __call__(
+        self, workload: Workload, *, classes: Sequence[NodeClass], documents: Documents
+    ) -> Views:
         """Return what the real one reads, late; at once where it would hold up the loop."""
         self.threads.append(threading.current_thread())
         if threading.current_thread() is not threading.main_thread():
             self.may_read.wait(30)
-        return read_views(workload, classes=classes)
+        return read_views(workload, classes=classes, documents=documents)
 
 
 class Bench:
@@ -115,27 +125,44 @@ class Bench:
         *,
         read: Reader = read_views,
         max_concurrent: int = 8,
+        nodes: Sequence[dict[str, Any]] = (),
+        steering: SteeringSettings | None = None,
     ) -> None:
         self.workers = FakeWorkers()
-        self.cluster = FakeCluster()
+        self.cluster = FakeCluster(*nodes)
         self.metrics = Metrics(CollectorRegistry())
         self.pool = EstimatePool(self.workers, max_concurrent=max_concurrent, watcher=self.metrics)
         self.handler = Handler(
             policy=policy or PolicySettings(mode=Mode.ENFORCE),
+            steering=steering,
             cluster=self.cluster,
             pool=self.pool,
             metrics=self.metrics,
             reader=ReviewReader(read),
         )
 
-    async def answer(self, review: object, *, timeout_text: str | None = "5s") -> Answer:
+    async def answer(
+        self,
+        review: object,
+        *,
+        timeout_text: str | None = "5s",
+        route: Route = Route.VALIDATE,
+    ) -> Answer:
         """Return the answer to a review document."""
         body = review if isinstance(review, bytes) else orjson.dumps(review)
-        return await self.handler.answer(body, content_type=JSON, timeout_text=timeout_text)
+        return await self.handler.answer(
+            body, content_type=JSON, timeout_text=timeout_text, route=route
+        )
 
-    async def response(self, review: object, *, timeout_text: str | None = "5s") -> dict[str, Any]:
+    async def response(
+        self,
+        review: object,
+        *,
+        timeout_text: str | None = "5s",
+        route: Route = Route.VALIDATE,
+    ) -> dict[str, Any]:
         """Return the response in the answer to a review document."""
-        answer = await self.answer(review, timeout_text=timeout_text)
+        answer = await self.answer(review, timeout_text=timeout_text, route=route)
         assert answer.status == 200, answer.body
         assert b"Traceback" not in answer.body
         found: dict[str, Any] = orjson.loads(answer.body)["response"]
@@ -316,7 +343,7 @@ async def test_deletion_passes_unread() -> None:
     assert bench.series("vramgate_reviews_total") == {}
 
 
-@pytest.mark.parametrize("kind", ["ConfigMap", "TFJob"])
+@pytest.mark.parametrize("kind", ["ConfigMap", "InferenceService"])
 async def test_kind_that_is_not_read_passes_and_is_counted_as_other(kind: str) -> None:
     """A rule that sends us too much does no harm."""
     bench = Bench()
@@ -533,6 +560,8 @@ async def test_decision_is_one_log_line(logged: io.StringIO) -> None:
     assert line == {
         "level": "info",
         "event": "reviewed",
+        "route": "validate",
+        "operations": 0,
         "uid": "0815",
         "kind": "Job",
         "namespace": "team",

@@ -19,6 +19,7 @@ from admission.manifests import (
     read_classes,
     read_manifests,
 )
+from admission.values import Document
 from estimator.catalog import resolve_device
 from tests.builders import node, pod
 
@@ -154,7 +155,48 @@ def test_config_maps_are_documents_of_their_namespace() -> None:
     )
     manifests = Manifests(workloads=(), config_maps=(CONFIG_MAP, here, there))
 
-    assert manifests.documents("here") == {"configmap/c/a": "b", "configmap/here/a": "b"}
+    document = Document(files={"a": "b"})
+    assert manifests.documents("here") == {"configmap/c": document, "configmap/here": document}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference"),
+    [
+        ("ClusterTrainingRuntime", "clustertrainingruntime/r"),
+        ("TrainingRuntime", "trainingruntime/r"),
+        ("WorkflowTemplate", "workflowtemplate/r"),
+        ("ResourceClaimTemplate", "resourceclaimtemplate/r"),
+    ],
+)
+def test_objects_that_others_refer_to_are_documents(
+    tmp_path: Path, kind: str, reference: str
+) -> None:
+    """As JSON, for the jobs of their namespace."""
+    body = {"kind": kind, "metadata": {"name": "r", "namespace": "team"}, "spec": {}}
+    path = written(tmp_path, job(), body)
+
+    manifests = read_manifests([path], stdin=NO_STDIN)
+
+    assert json.loads(manifests.documents("team")[reference].files[""]) == body
+    assert reference not in manifests.documents("other")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "spec"),
+    [
+        ("argoproj.io/v1alpha1", "Workflow", {"templates": [{"container": {}}]}),
+        ("kaito.sh/v1beta1", "Workspace", None),
+        ("ray.io/v1", "RayJob", {}),
+        ("example.com/v1", "Unheard", {"pods": [{"containers": []}]}),
+    ],
+)
+def test_what_leads_to_pods_is_a_workload(
+    tmp_path: Path, api_version: str, kind: str, spec: object
+) -> None:
+    """A kind that is read, whatever is in it, or anything that has containers."""
+    body = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+
+    assert found(written(tmp_path, body)) == ["x"]
 
 
 def test_folder_is_read_in_the_order_of_its_files(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from admission.cache import CacheResult
+from admission.certificates.problems import CertificateProblem
 from admission.codes import Action, Mode, Verdict
 from admission.metrics import FAULT, Metrics
 from estimator.errors import EstimateTimeoutError
@@ -23,9 +24,12 @@ NAMES = {
     "vramgate_cache_requests_total",
     "vramgate_spec_source_total",
     "vramgate_unknown_total",
+    "vramgate_steered_total",
+    "vramgate_patches_dropped_total",
     "vramgate_gpu_class_count",
     "vramgate_gpu_class_usable_bytes",
     "vramgate_certificate_expiry_seconds",
+    "vramgate_certificate_problems",
     "vramgate_build_info",
 }
 
@@ -201,3 +205,19 @@ def test_certificate_expiry_counts_down() -> None:
     now[0] = 2000.0
 
     assert value(metrics, "vramgate_certificate_expiry_seconds") == 5000 - 2000
+
+
+def test_problems_of_certificates_are_shown_while_they_last() -> None:
+    """Every one is there from the start, at 0: an alert needs no `absent()`."""
+    metrics = new_metrics()
+    found = []
+    for problems in ((), (CertificateProblem.SECRET_FORBIDDEN,), (CertificateProblem.EXPIRED,), ()):
+        metrics.certificate_problems(problems)
+        found.append(
+            [
+                value(metrics, f'vramgate_certificate_problems{{problem="{label}"}}')
+                for label in ("secret-forbidden", "expired", "fault")
+            ]
+        )
+
+    assert found == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import orjson
@@ -44,6 +45,17 @@ def test_allowed_carries_warnings_and_audit_annotations() -> None:
         "warnings": ["vramgate: may not fit"],
         "auditAnnotations": {"verdict": "tight"},
     }
+
+
+def test_allowed_carries_a_patch_as_the_api_server_reads_it() -> None:
+    """Base64 of JSON, with its type; without operations there is neither."""
+    steps = [{"op": "add", "path": "/metadata/labels", "value": {}}]
+
+    found = response(allowed("0815", patch=steps).body)
+
+    assert found["patchType"] == "JSONPatch"
+    assert orjson.loads(base64.b64decode(found["patch"])) == steps
+    assert response(allowed("0815", patch=[]).body) == {"uid": "0815", "allowed": True}
 
 
 def test_denied_is_a_403_with_the_message() -> None:

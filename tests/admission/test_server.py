@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 import signal
 import socket
 import ssl
@@ -21,15 +22,16 @@ import orjson
 import pytest
 import yaml
 
-from admission.certs import Authority, new_authority
+from admission.certificates.issuing import Authority, new_authority
 from admission.config import ServerSettings
 from admission.errors import SettingsError
 from admission.judge.judging import Views, read_views
 from admission.reader import Reader
 from admission.response import Answer, allowed
-from admission.review import DEFAULT_TIMEOUT_SECONDS
+from admission.review import DEFAULT_TIMEOUT_SECONDS, Route
 from admission.server import MAX_BODY_BYTES, Probes, WebhookServer
-from admission.values import NodeClass, Workload
+from admission.steer.permission import FIXED_OWNERS
+from admission.values import Documents, NodeClass, Workload
 from estimator.units import KIB, MIB
 from tests.admission.test_handler import FITS, FIVE_MISTAKES, TOO_LARGE, Bench, job, review_of
 from tests.builders import node
@@ -188,7 +190,7 @@ async def test_body_of_8_mib_is_still_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "expected"),
     [
-        ("POST", "/mutate", 404),
+        ("GET", "/mutate", 405),
         ("GET", "/validate", 405),
         ("PUT", "/validate", 405),
         ("GET", "/", 404),
@@ -208,17 +210,17 @@ async def test_other_routes_answer_with_a_status_object(
     assert len(document["message"]) < 300
 
 
-def test_api_server_is_told_to_call_what_is_served() -> None:
+@pytest.mark.parametrize(("name", "route"), [("mutating", "/mutate"), ("validating", "/validate")])
+def test_api_server_is_told_to_call_what_is_served(name: str, route: str) -> None:
     """The configuration's path, timeout and policies are those the server is made for."""
-    path = Path(__file__).parents[2] / "deploy" / "webhook" / "validating.yaml"
-    webhooks = yaml.safe_load(path.read_text())["webhooks"]
+    webhooks = webhooks_of(name)
 
     for webhook in webhooks:
         assert webhook["clientConfig"] == {
             "service": {
                 "name": "vramgate",
                 "namespace": "vramgate-system",
-                "path": "/validate",
+                "path": route,
                 "port": 443,
             }
         }
@@ -227,6 +229,26 @@ def test_api_server_is_told_to_call_what_is_served() -> None:
         assert webhook["sideEffects"] == "None"
         assert webhook["admissionReviewVersions"] == ["v1"]
         assert all("/" not in name for rule in webhook["rules"] for name in rule["resources"])
+
+
+def webhooks_of(name: str) -> list[dict[str, Any]]:
+    """Return the webhooks of a configuration that is shipped."""
+    path = Path(__file__).parents[2] / "deploy" / "install.yaml"
+    kind = f"{name.capitalize()}WebhookConfiguration"
+    documents = (found for found in yaml.safe_load_all(path.read_text()) if found)
+    (document,) = (found for found in documents if found["kind"] == kind)
+    webhooks: list[dict[str, Any]] = document["webhooks"]
+    return webhooks
+
+
+def test_pods_that_are_sent_are_those_that_may_be_steered() -> None:
+    """The condition of the webhook names the owners that the code knows."""
+    (pods,) = (one for one in webhooks_of("mutating") if one["name"] == "pods.vramgate.dev")
+    (condition,) = (one["expression"] for one in pods["matchConditions"] if "owner" in one["name"])
+
+    named = set(re.findall(r"'([a-z0-9.]+\.[a-z]+/[A-Za-z]+)'", condition))
+
+    assert named == {"/".join(owner) for owner in FIXED_OWNERS}
 
 
 async def test_compressed_body_is_not_unpacked(tmp_path: Path) -> None:
@@ -259,13 +281,13 @@ async def test_client_that_hangs_up_harms_nobody(tmp_path: Path) -> None:
     assert status == 200
 
 
-def spin(workload: Workload, *, classes: Sequence[NodeClass]) -> Views:
+def spin(workload: Workload, *, classes: Sequence[NodeClass], documents: Documents) -> Views:
     """Read for a second without a pause, as a hostile script makes it."""
     if threading.current_thread() is not threading.main_thread():
         end = time.monotonic() + 1
         while time.monotonic() < end:
             pass
-    return read_views(workload, classes=classes)
+    return read_views(workload, classes=classes, documents=documents)
 
 
 async def test_hostile_review_leaves_the_server_awake(tmp_path: Path) -> None:
@@ -390,9 +412,11 @@ class SlowReviewer:
         self.num_waiting = 0
         self.may_answer = asyncio.Event()
 
-    async def answer(self, body: bytes, *, content_type: str, timeout_text: str | None) -> Answer:
+    async def answer(
+        self, body: bytes, *, content_type: str, timeout_text: str | None, route: Route
+    ) -> Answer:
         """Return the answer, late."""
-        assert (content_type, timeout_text) == ("application/json", None)
+        assert (content_type, timeout_text, route) == ("application/json", None, Route.VALIDATE)
         self.num_waiting += 1
         await self.may_answer.wait()
         return allowed(orjson.loads(body)["request"]["uid"])

@@ -1,8 +1,8 @@
 """Print every figure with the machine's name; exit 1 if one does not hold.
 
-Three sections: how long estimates take, how fast reviews are answered, how far estimates are from
-published readings. The last writes docs/accuracy.md, whether its figures hold or not, and
-docs/reserved.md, where the reserved memory of three known jobs comes from.
+Four sections: how jobs are read, how long estimates take, how fast reviews are answered, how far
+estimates are from published readings. The last writes docs/accuracy.md, whether its figures hold
+or not, and docs/reserved.md, where the reserved memory of three known jobs comes from.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from rich.console import Console
 from tests.bench.accuracy.full import measure_all
 from tests.bench.estimates import estimate_figures
 from tests.bench.figures import Figure, console, figure_table, machine
+from tests.bench.manifests.figures import reading_figures
+from tests.bench.nodes import node_figures
 from tests.bench.reserved.full import write_page as write_reserved
 from tests.bench.reviews import review_figures
 
@@ -24,7 +26,9 @@ from tests.bench.reviews import review_figures
 async def figures(screen: Console) -> list[Figure]:
     """Return every figure, measured one after the other."""
     started = time.perf_counter()
-    found = [figure async for figure in estimate_figures()]
+    found = list(reading_figures())
+    found += [figure async for figure in estimate_figures()]
+    found += node_figures()
     found += [figure async for figure in review_figures()]
     accuracy = await measure_all(screen, since=started, part="the whole of `make bench`")
     await write_reserved()

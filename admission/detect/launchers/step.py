@@ -6,25 +6,61 @@ words -> Step(the rest, what this layer says)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from admission.detect.flags import Flags, Options, Takes, parse_flags
+from admission.detect.files import File, Files
+from admission.detect.flags import Flag, Flags, Options, Takes, parse_flags
 from admission.detect.invocation import Launch
-from admission.detect.words import Word
+from admission.detect.words import Variables, Word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A command line and the container it stands in."""
+    """A command line, the container it stands in, and what it can see there."""
 
     words: tuple[Word, ...]
     where: str
     path: str
+    variables: Variables = field(default_factory=dict)
+    directory: str = ""
+    files: Files = field(default_factory=Files)
 
     @property
     def name(self) -> str:
         """Return the file name of the command."""
         return self.words[0].text.rpartition("/")[2] if self.words else ""
+
+    def inner(self, *words: Word) -> Line:
+        """Return the line of *words*, in the same place."""
+        return replace(self, words=words)
+
+    def read_file(self, path: str) -> File:
+        """Return the file at *path* as the command would find it."""
+        return self.files.read(path, directory=self.directory)
+
+    def value(self, name: str) -> Word | None:
+        """Return the value of the variable *name*, if it has one."""
+        found = self.variables.get(name)
+        return found[0] if found else None
+
+    def flag(self, spelling: str, *values: Word, told_by: str = "") -> Flag:
+        """Return a flag of this line's command."""
+        return Flag(
+            name=spelling.lstrip("-").replace("-", "_"),
+            spelling=spelling,
+            values=values,
+            where=self.where,
+            path=self.path,
+            origin=values[0].origin if values else "",
+            told_by=told_by,
+        )
+
+    def variable_flag(self, name: str) -> Flag | None:
+        """Return the variable *name* as if it were a flag; None where it is not set."""
+        word = self.value(name)
+        if word is None or not word.text:
+            return None
+        return replace(self.flag(name, word), told_by="env", origin="env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +99,25 @@ def split_options(line: Line, options: Options) -> tuple[Flags, tuple[Word, ...]
             at += 1
     flags = parse_flags(words[:at], options, where=line.where, path=line.path)
     return flags, words[at:]
+
+
+def started(
+    flags: Flags, rest: tuple[Word, ...], launch: Launch, *, module: str = "module"
+) -> Step | None:
+    """Return the step to the script in *rest*: one a launcher calls with Python."""
+    if not rest:
+        return None
+    if flags.has("no_python"):
+        return Step(rest=rest, launch=launch)
+    return Step(rest=rest[1:], program=rest[0], is_module=flags.has(module), launch=launch)
+
+
+def options_of(ones: str, switches: str, **short: str) -> Options:
+    """Return the options of a launcher from two tables that are written as text."""
+    return Options(
+        names={
+            **dict.fromkeys(ones.split(), Takes.ONE),
+            **dict.fromkeys(switches.split(), Takes.NOTHING),
+        },
+        short=short,
+    )

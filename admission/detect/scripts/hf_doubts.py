@@ -37,7 +37,6 @@ def note_doubts(call: Call, draft: Draft, *, is_own: bool) -> None:
         frozen = flags.get(name)
         if frozen is not None:
             note_subject(frozen, draft)
-    note_strangers(call, draft, flags.foreign, is_own=is_own)
     if is_own and (borrowed or flags.positional):
         words = ", ".join(
             dict.fromkeys((*(f.spelling for f in borrowed), *(w.text for w in flags.positional)))
@@ -45,6 +44,16 @@ def note_doubts(call: Call, draft: Draft, *, is_own: bool) -> None:
         draft.doubt(f"{call.origin}: {call.invocation.name} does not take {words:.120}")
     if flags.has(*RESIZING):
         draft.doubt(f"{call.origin}: what {call.invocation.name} feeds the model is not read")
+    note_surroundings(call, draft, is_own=is_own)
+
+
+def note_surroundings(call: Call, draft: Draft, *, is_own: bool) -> None:
+    """Note what is around a program of the Trainer's kind: others' flags, accelerate's variables.
+
+    Flags of a configuration file are no strangers: nothing checks their names here.
+    """
+    foreign = [flag for flag in call.flags.foreign if not flag.told_by]
+    note_strangers(call, draft, foreign, is_own=is_own)
     _accelerate(call, draft)
     _samples(call, draft)
 

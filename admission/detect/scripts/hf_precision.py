@@ -11,21 +11,12 @@ from __future__ import annotations
 
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft, annotation_hint
-from admission.detect.flags import Flag, Flags
+from admission.detect.flags import Flag
+from admission.detect.scripts.adapters import dtype_of
 from admission.detect.scripts.family import Call, source_of_default
+from admission.detect.scripts.stored import stored_dtype
 from admission.detect.versions import is_before
-from estimator.catalog import known_model
 
-_DTYPES = {
-    "bfloat16": "bf16",
-    "bf16": "bf16",
-    "float16": "fp16",
-    "fp16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "fp32": "fp32",
-    "float": "fp32",
-}
 _PATH = "training.precision"
 
 
@@ -33,13 +24,13 @@ def put_precision(call: Call, draft: Draft, *, is_trainer: bool) -> None:
     """Set the precision; nothing if neither flags nor the checkpoint tell it."""
     flags = call.flags
     mixed, mixed_source = _mixed(call, draft, is_trainer=is_trainer)
-    weights, source = _weights(flags, draft)
+    weights, source = _weights(call, draft)
     if weights in ("bf16", "fp16"):
-        draft.put(_PATH, weights, source)
+        draft.put(_PATH, weights, mixed_source if weights == mixed else source)
     elif mixed:
         draft.put(_PATH, f"amp-{mixed}", mixed_source)
     elif weights == "fp32":
-        tf32 = flags.get("tf32")
+        tf32 = flags.setting("tf32")
         if tf32 is not None and tf32.is_on:
             draft.put(_PATH, "tf32", tf32.source)
         else:
@@ -49,11 +40,12 @@ def put_precision(call: Call, draft: Draft, *, is_trainer: bool) -> None:
 def _mixed(call: Call, draft: Draft, *, is_trainer: bool) -> tuple[str | None, str]:
     """Return the lower dtype of mixed precision and where it is said."""
     flags = call.flags
-    for name in ("bf16", "fp16"):
-        flag = flags.get(name)
+    names = ("fp16", "bf16") if flags.has("fp16") and not flags.has("bf16") else ("bf16", "fp16")
+    for name in names:
+        flag = flags.setting(name)
         if is_trainer and flag is not None and flag.is_on:
             return name, flag.source
-    flag = call.invocation.launch.precision or flags.get("mixed_precision")
+    flag = call.invocation.launch.precision or flags.setting("mixed_precision")
     if flag is None or flag.value is None:
         return None, ""
     text = draft.word(_PATH, flag)
@@ -70,19 +62,18 @@ def _mixed(call: Call, draft: Draft, *, is_trainer: bool) -> tuple[str | None, s
     return None, ""
 
 
-def _weights(flags: Flags, draft: Draft) -> tuple[str | None, str]:
+def _weights(call: Call, draft: Draft) -> tuple[str | None, str]:
     """Return the dtype the weights are loaded in and what says so."""
-    flag: Flag | None = flags.get("torch_dtype", "dtype")
-    text = flag.value.text if flag is not None and flag.value is not None else "auto"
-    if flag is not None and text.removeprefix("torch.") in _DTYPES:
-        return _DTYPES[text.removeprefix("torch.")], flag.source
-    name = draft.known("model.name")
+    flag: Flag | None = call.flags.setting("torch_dtype", "dtype")
+    dtype = dtype_of(flag)
+    if flag is not None and dtype is not None:
+        return dtype, flag.source
+    if flag is not None and flag.value is not None and not flag.value.is_known:
+        draft.word(_PATH, flag)
+        return None, ""
     is_old = is_before(draft.known("runtime.libraries.transformers"), (5, 0))
     if is_old and flag is None:
         return "fp32", source_of_default("transformers before 5")
     if draft.get("model.config"):
         return "fp32", source_of_default("transformers")
-    known = known_model(name) if isinstance(name, str) else None
-    if known is None:
-        return None, ""
-    return _DTYPES.get(known.dtype), "stored dtype of the checkpoint"
+    return stored_dtype(call, draft)

@@ -2,6 +2,7 @@
 
 Source: pytorch/examples@77f55b91 imagenet/main.py; pytorch/elastic examples/imagenet/main.py.
 The batch is one of a whole node (split over its GPUs); torchelastic's is one of a process.
+Under a launcher only torchelastic's shares the work: the other asks for `--dist-url env://`.
 Images are 224 by 224, fp32, SGD; there is no flag for another size, precision or optimizer.
 """
 
@@ -20,10 +21,12 @@ from admission.detect.scripts.images import (
     put_model,
     put_sgd,
 )
+from admission.detect.scripts.pictures import put_plain
 
 SCRIPT = "imagenet main.py"
 ZOO = Zoo(source="torchvision", script=SCRIPT, model="resnet18", batch_size=256, weight_decay=1e-4)
 _SIDE = 224
+_SCRIPTS = ("main.py", "imagenet.py")
 
 _STOCK = {
     "arch": Takes.ONE,
@@ -51,6 +54,20 @@ _STOCK = {
     "no_accel": Takes.NOTHING,
 }
 _ELASTIC = {"checkpoint_file": Takes.ONE}
+_NOT_ELASTIC = (
+    "learning_rate",
+    "resume",
+    "evaluate",
+    "pretrained",
+    "world_size",
+    "rank",
+    "dist_url",
+    "seed",
+    "gpu",
+    "dummy",
+    "no_accel",
+)
+"""Flags that torchelastic's variant does not have."""
 OPTIONS = Options(
     names={**_STOCK, **_ELASTIC},
     short={
@@ -66,7 +83,7 @@ OPTIONS = Options(
 def match(invocation: Invocation, flags: Flags) -> Match:
     """Return how sure it is: `main.py` or `imagenet.py` with this parser's flags."""
     name = invocation.name
-    if invocation.is_module or name not in ("main.py", "imagenet.py") or flags.foreign:
+    if invocation.is_module or name not in _SCRIPTS or flags.foreign:
         return Match.NO
     if "imagenet" in invocation.location:
         return Match.PLACE
@@ -81,6 +98,7 @@ def read(call: Call, draft: Draft) -> None:
     put_image_size(draft, None, default=_SIDE, script=SCRIPT)
     default = source_of_default(SCRIPT)
     draft.put("training.precision", "fp32", default)
+    put_plain(draft, source=default)
     put_sgd(draft, call, ZOO, nesterov=False, source=default)
     seed = flags.get("seed")
     if seed is not None:
@@ -114,7 +132,13 @@ def _share(call: Call, draft: Draft) -> None:
     if _is_elastic(call) or (flags.has("gpu") and not spawns) or call.gpus == 1:
         return
     if call.ranks.is_distributed and not spawns:
-        if call.ranks.per_pod > 1:
+        if call.ranks.per_pod > 1 and not flags.has(*_NOT_ELASTIC):
+            draft.doubt(
+                f"{call.origin}: main.py under a launcher is read as torchelastic's, whose batch "
+                "is of one process; the folder does not tell",
+                "input.batchSize",
+            )
+        elif call.ranks.per_pod > 1:
             draft.gap(
                 "input.batchSize",
                 code=ReasonCode.NO_BATCH,
@@ -143,7 +167,13 @@ def _share(call: Call, draft: Draft) -> None:
 
 
 def _is_elastic(call: Call) -> bool:
-    return call.flags.has("checkpoint_file") or "elastic" in call.invocation.location
+    """Return whether it is torchelastic's: by a flag, its folder or URL, or its image."""
+    image = call.invocation.image.rpartition("@")[0] or call.invocation.image
+    return (
+        call.flags.has("checkpoint_file")
+        or "elastic" in call.invocation.location
+        or "torchelastic" in image
+    )
 
 
 FAMILY = Family(
@@ -152,4 +182,5 @@ FAMILY = Family(
     match=match,
     read=read,
     is_on_cpu=lambda flags: flags.has("no_accel"),
+    may_claim=lambda invocation: invocation.name in _SCRIPTS,
 )

@@ -88,7 +88,8 @@ _NEGATIONS = ("no_", "disable_", "without_")
 def note_strangers(call: Call, draft: Draft, foreign: Iterable[Flag], *, is_own: bool) -> None:
     """Note *foreign* flags and what they speak of; *is_own*: the script is the library's own."""
     flags = tuple(foreign)
-    _note_name(call, draft)
+    if not is_own:
+        _note_name(call, draft)
     for flag in flags:
         note_subject(flag, draft)
     script = call.invocation.name

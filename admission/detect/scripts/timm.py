@@ -1,16 +1,20 @@
 """timm's train.py (pytorch-image-models).
 
 Source: huggingface/pytorch-image-models@aa4b5850 train.py, and the switches of older ones.
+`--config` is a YAML file with defaults.
 The batch is one of a process.
 Mixed precision is fp16 unless --amp-dtype says bfloat16. Image size: the model's own by default.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft, annotation_hint
-from admission.detect.flags import Flags, Options, Takes
+from admission.detect.flags import NULL, Flag, Flags, Options, Takes
 from admission.detect.invocation import Invocation
+from admission.detect.scripts.by_recipe import with_config
 from admission.detect.scripts.family import Call, Family, Match, source_of_default
 from admission.detect.scripts.images import (
     Zoo,
@@ -22,6 +26,7 @@ from admission.detect.scripts.images import (
     put_number,
     put_sgd,
 )
+from admission.detect.scripts.pictures import put_plain
 from admission.detect.words import words
 
 SCRIPT = "timm train.py"
@@ -86,7 +91,6 @@ OPTIONS = Options(
 )
 _BRAIN_DTYPE = ("bfloat16", "bf16")
 _UNREAD = (
-    ("config", "input.batchSize", "names a file with defaults of this run, which is not read yet"),
     ("aug_splits", "input.batchSize", "multiplies the batch and is not read yet"),
     ("naflex_loader", "input.batchSize", "makes batches that vary, which are not read yet"),
     ("train_img_sizes", "input.imageSize", "makes images that vary, which are not read yet"),
@@ -106,13 +110,14 @@ def match(invocation: Invocation, flags: Flags) -> Match:
         return Match.PLACE
     model = flags.get("model")
     name = model.value.text if model is not None and model.value is not None else ""
-    is_own = flags.has(*_OWN) or "." in name or "_patch" in name
+    is_file = name.endswith((".pt", ".pth", ".yaml"))
+    is_own = flags.has(*_OWN) or "_patch" in name or ("." in name and not is_file)
     return Match.FLAGS if model is not None and not flags.foreign and is_own else Match.NO
 
 
 def read(call: Call, draft: Draft) -> None:
-    """Fill the draft."""
-    flags = call.flags
+    """Fill the draft. `--config` names a file with defaults of this run."""
+    flags = _configured(call, draft)
     put_model(call, draft, ZOO, flags.get("model"))
     put_batch(draft, ZOO, flags.get("batch_size"))
     size = flags.get("input_size") or flags.get("img_size")
@@ -120,7 +125,8 @@ def read(call: Call, draft: Draft) -> None:
     if flags.has("num_classes"):
         draft.integer("model.numLabels", flags.get("num_classes"))
     _precision(flags, draft)
-    _optimizer(call, draft)
+    put_plain(draft, source=source_of_default(SCRIPT))
+    _optimizer(replace(call, flags=flags), draft)
     _switches(flags, draft)
     if flags.has("grad_accum_steps"):
         draft.integer("training.gradientAccumulationSteps", flags.get("grad_accum_steps"))
@@ -130,6 +136,21 @@ def read(call: Call, draft: Draft) -> None:
         draft.put("input.prefetchBatches", 1, source_of_default(SCRIPT))
     _gaps(flags, draft)
     note_call(call, draft, match=match(call.invocation, flags), num_positional=1)
+
+
+def _configured(call: Call, draft: Draft) -> Flags:
+    """Return the flags over those of the file; a switch that is off there is none."""
+    flags = with_config(call, draft, call.flags.get("config"))
+    given = tuple(
+        flag
+        for flag in flags.given
+        if not flag.told_by or flag.is_on or OPTIONS.names.get(flag.name) is not Takes.NOTHING
+    )
+    return replace(flags, given=tuple(f for f in given if not _is_null(f)))
+
+
+def _is_null(flag: Flag) -> bool:
+    return bool(flag.told_by) and flag.value is not None and flag.value.text == NULL
 
 
 def _precision(flags: Flags, draft: Draft) -> None:
@@ -199,4 +220,5 @@ FAMILY = Family(
     match=match,
     read=read,
     is_on_cpu=is_on_cpu,
+    may_claim=lambda invocation: invocation.name == "train.py",
 )

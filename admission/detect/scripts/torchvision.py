@@ -1,7 +1,8 @@
 """torchvision's references/classification/train.py.
 
 Source: pytorch/vision@bde124ee references/classification/train.py, `get_args_parser`.
-The batch is one of a process. Mixed precision is fp16. Evaluation uses the same batch.
+The batch is one of a process. Mixed precision is fp16: apex's until v0.11, PyTorch's since.
+Evaluation uses the same batch.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from admission.detect.scripts.images import (
     put_number,
     put_sgd,
 )
+from admission.detect.scripts.pictures import put_plain
 from admission.detect.words import words
 
 SCRIPT = "torchvision train.py"
@@ -33,11 +35,11 @@ _VALUES = words(
     "mixup_alpha cutmix_alpha lr_scheduler lr_warmup_epochs lr_warmup_method lr_warmup_decay "
     "lr_step_size lr_gamma lr_min print_freq output_dir resume start_epoch auto_augment "
     "ra_magnitude augmix_severity random_erase world_size dist_url model_ema_steps "
-    "model_ema_decay interpolation val_resize_size val_crop_size train_crop_size "
+    "model_ema_decay interpolation apex_opt_level val_resize_size val_crop_size train_crop_size "
     "clip_grad_norm ra_reps weights backend local_rank"
 )
 _SWITCHES = words(
-    "cache_dataset sync_bn test_only pretrained amp model_ema use_deterministic_algorithms "
+    "cache_dataset sync_bn test_only pretrained amp apex model_ema use_deterministic_algorithms "
     "ra_sampler use_v2"
 )
 _OWN = words(
@@ -70,8 +72,9 @@ def read(call: Call, draft: Draft) -> None:
     put_model(call, draft, ZOO, flags.get("model"))
     put_batch(draft, ZOO, flags.get("batch_size"))
     put_image_size(draft, flags.get("train_crop_size"), default=_SIDE, script=SCRIPT)
-    amp = flags.get("amp")
+    amp = flags.get("amp", "apex")
     draft.put("training.precision", "amp-fp16" if amp else "fp32", amp.source if amp else default)
+    put_plain(draft, source=default)
     _optimizer(call, draft)
     ema = flags.get("model_ema")
     if ema is not None:
@@ -136,4 +139,5 @@ FAMILY = Family(
     match=match,
     read=read,
     is_on_cpu=is_on_cpu,
+    may_claim=lambda invocation: invocation.name == "train.py",
 )

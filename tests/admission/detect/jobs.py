@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from admission.detect import read_unit
-from admission.values import Reading, Workload
+from admission.values import Document, Documents, Reading, Workload
 from admission.workloads import read_workload
 
 GPU = "nvidia.com/gpu"
@@ -63,15 +63,31 @@ def pytorchjob(body: Mapping[str, Any], *, workers: int) -> dict[str, Any]:
     }
 
 
-def read(obj: Mapping[str, Any], *, documents: Mapping[str, str] | None = None) -> Reading:
+def read(obj: Mapping[str, Any], *, documents: Documents | None = None) -> Reading:
     """Return the reading of the first unit of *obj*."""
     workload: Workload = read_workload(obj)
     return read_unit(workload.units[0], workload=workload, documents=documents or {})
 
 
+def config_map(name: str, **files: str) -> Documents:
+    """Return the documents that hold a ConfigMap; `__` in a key stands for a dot."""
+    data = {key.replace("__", "."): value for key, value in files.items()}
+    return {f"configmap/{name}": Document(files=data)}
+
+
 def read_args(*argv: str, gpus: int = 1, **fields: Any) -> Reading:
     """Return the reading of a Job whose container has *argv*."""
     return read(job(container(*argv, gpus=gpus, **fields)))
+
+
+def read_with_files(line: str, *, gpus: int = 1, **files: str) -> Reading:
+    """Return the reading of a Job that runs *line* with *files* in a ConfigMap mounted at `/c`."""
+    mount = {"name": "config", "mountPath": "/c"}
+    whole = job(container(*line.split(), gpus=gpus, volumeMounts=[mount]))
+    whole["spec"]["template"]["spec"]["volumes"] = [
+        {"name": "config", "configMap": {"name": "config"}}
+    ]
+    return read(whole, documents=config_map("config", **files))
 
 
 def read_script(script: str, *, gpus: int = 1, **fields: Any) -> Reading:

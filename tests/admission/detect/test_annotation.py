@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from admission.codes import ReasonCode
-from tests.admission.detect.jobs import codes, container, found, job, read
+from admission.values import Document
+from tests.admission.detect.jobs import codes, config_map, container, found, job, read
 
 SPEC = "vramgate.dev/spec"
 REF = "vramgate.dev/spec-ref"
@@ -133,14 +136,62 @@ def test_what_an_annotation_leaves_out_is_asked_for() -> None:
     assert codes(reading) == [ReasonCode.NO_COMMAND]
 
 
-def test_a_reference_is_said_not_to_be_read() -> None:
-    """It matters only if the rest does not suffice."""
-    enough = read(job(container(*LINE), annotations={REF: "configmap/a/b"}))
-    alone = read(job(container(), annotations={REF: "hf://org/model"}))
+def test_a_reference_is_wanted_first() -> None:
+    """Nobody has fetched it yet: the rest is read, and it is asked for."""
+    reading = read(job(container(*LINE), annotations={REF: "configmap/a/b"}))
+
+    assert reading.spec is not None
+    assert reading.wanted == ("configmap/a",)
+
+
+def test_a_reference_is_read_under_the_spec() -> None:
+    """What is stated beats what is referred to, which beats what is found."""
+    documents = config_map("a", b="input: {batchSize: 7}\ntraining: {precision: amp-bf16}")
+    annotations = {REF: "configmap/a/b", SPEC: "input: {batchSize: 9}"}
+    reading = read(job(container(*LINE), annotations=annotations), documents=documents)
+
+    assert found(reading, "model.name", "input.batchSize", "training.precision") == {
+        "model.name": "resnet50",
+        "input.batchSize": 9,
+        "training.precision": "amp-bf16",
+    }
+    assert reading.sources["training.precision"] == f"metadata.annotations[{REF}] configmap/a/b"
+    assert reading.sources["input.batchSize"] == f"metadata.annotations[{SPEC}]"
+
+
+def test_a_reference_to_the_hub_names_the_model() -> None:
+    """With its revision, and nothing else."""
+    annotations = {REF: "hf://gpt2@v1", SPEC: "input: {batchSize: 1}"}
+    reading = read(job(container(), annotations=annotations))
+
+    assert found(reading, "model.name", "model.revision") == {
+        "model.name": "gpt2",
+        "model.revision": "v1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("reference", "problem"),
+    [
+        ("configmap/a/c", "has no key c"),
+        ("configmap/gone/b", "is not there"),
+        ("secret/a/b", "is none of"),
+        ("configmap/a", "is none of"),
+        ("x" * 2000, "more than 1024 characters"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_matters_only_if_it_is_needed(
+    reference: str, problem: str
+) -> None:
+    """Beside a job that tells enough it is a warning, else it is why nothing is known."""
+    documents = {**config_map("a", b="{}"), "configmap/gone": Document(problem="is not there")}
+    annotations = {REF: reference}
+    enough = read(job(container(*LINE), annotations=annotations), documents=documents)
+    alone = read(job(container(), annotations=annotations), documents=documents)
 
     assert enough.spec is not None
-    assert any("not read yet" in warning for warning in enough.warnings)
-    assert codes(alone) == [ReasonCode.NO_COMMAND, ReasonCode.UNSUPPORTED]
+    assert any(problem in warning for warning in enough.warnings)
+    assert codes(alone) == [ReasonCode.NO_COMMAND, ReasonCode.DOCUMENT]
 
 
 def test_numbers_nobody_can_write_out_are_problems() -> None:

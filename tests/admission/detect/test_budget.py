@@ -69,6 +69,15 @@ def test_a_value_that_grows_too_long_is_not_known() -> None:
 KEYS = json.dumps({**WHOLE, "runtime": {"env": {f"K{n}": "v" for n in range(9_000)}}})
 LINES = "\n".join(f"python x{n}.py --a $A{n}" for n in range(600))
 LOOPS = "while a; do B=1; " * 60 + "done; " * 60
+HEREDOCS = "".join(f"cat <<EOF > f{n}\n$A ${{B}}\nEOF\n" for n in range(330))
+TAGS = "cat " + "<<A " * 30_000
+NESTED = 'a "$(echo "$(echo ' * 5_000
+DOUBLING = (
+    "echo " + "x" * 9_000 + " > f0;" + "".join(f"cat {f'f{n} ' * 9} > f{n + 1};" for n in range(90))
+)
+SUBSTITUTED = "A=" + "x" * 60_000 + "\ncat <<'EOF' | envsubst > f\n" + "$A " * 20_000 + "\nEOF\n"
+UNRESOLVED = "echo " + " ".join(f"$A{n}" for n in range(5_000)) + " > f; cat f f f > g"
+APPENDED = "echo x > f\n" + "echo " + "x" * 100 + " >> f\n" + "cat f >> g\n" * 400
 CALLS = "f(){ g;g;g;}; g(){ h;h;h;}; h(){ i;i;i;}; i(){ j;j;j;}; j(){ :;:;}; f"
 
 
@@ -79,12 +88,26 @@ CALLS = "f(){ g;g;g;}; g(){ h;h;h;}; h(){ i;i;i;}; i(){ j;j;j;}; j(){ :;:;}; f"
         (container("bash", "-c", LINES), 240, ""),
         (container("bash", "-c", LOOPS), 33, ""),
         (container("bash", "-c", CALLS), 33, ""),
+        (container("bash", "-c", HEREDOCS), 33, ""),
+        (container("bash", "-c", TAGS), 1, ""),
+        (container("bash", "-c", NESTED), 1, ""),
+        (container("bash", "-c", DOUBLING), 33, ""),
+        (container("bash", "-c", SUBSTITUTED), 33, ""),
+        (container("bash", "-c", UNRESOLVED), 33, ""),
+        (container("bash", "-c", APPENDED), 33, ""),
+        (container("bash", "-c", "$((" + "(" * 60_000), 1, ""),
+        (container(*["env"] * 7_000), 1, ""),
+        (container("mpirun", *["-x", "A=1"] * 3_900, "python", "x.py"), 33, ""),
+        (container("bash", "-c", "x" * 5_000_000), 1, ""),
         (container("bash", "-c", "x" + "=" * 120_000), 1, ""),
         (container("python", "run_clm.py", *(f"--f{n}" for n in range(900))), 33, ""),
         (container("python", *(["$A" * 30_000] * 15)), 1, ""),
         (container(env={f"A{n}": f"$(A{n - 1})x" for n in range(10_000)}), 1, ""),
     ],
-    ids=words("keys lines loops calls equals flags references chain"),
+    ids=words(
+        "keys lines loops calls heredocs tags nested doubling substituted unresolved appended "
+        "arithmetic wrappers mpi long equals flags references chain"
+    ),
 )
 def test_the_worst_reviews_are_read_quickly(
     body: dict[str, Any], number: int, annotation: str

@@ -316,7 +316,7 @@ def test_evaluation_on_several_gpus_is_a_gap() -> None:
     [
         (*CLM, "--deepspeed=ds.json"),
         (*MINE, "--zero_stage=3"),
-        ("accelerate", "launch", "--config_file=a.yaml", *CLM[1:]),
+        ("accelerate", "launch", "--use_megatron_lm", *CLM[1:]),
     ],
 )
 def test_hints_offer_only_what_is_estimated(words: tuple[str, ...]) -> None:

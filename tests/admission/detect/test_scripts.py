@@ -201,17 +201,21 @@ def test_imagenet_divides_the_batch(
 
 
 def test_elastic_imagenet_does_not_divide_the_batch() -> None:
-    """torchelastic's main.py takes the batch of one process; its URL tells it apart."""
+    """torchelastic's main.py takes the batch of one process; its URL or a launcher tells it."""
     url = "https://raw.githubusercontent.com/pytorch/elastic/master/examples/imagenet/main.py"
     line = "torchrun --nproc_per_node=8 /w/imagenet.py -a resnet18 -b 32"
 
     fetched = read_args("bash", "-c", f"wget {url} -O /w/imagenet.py; {line}", gpus=8)
-    unclear = read_args("bash", "-c", line, gpus=8)
+    likely = read_args("bash", "-c", line, gpus=8)
+    unclear = read_args("bash", "-c", f"{line} --pretrained", gpus=8)
 
     assert found(fetched, BATCH, "parallelism.dataParallel") == {
         BATCH: 32,
         "parallelism.dataParallel": 8,
     }
+    assert found(likely, BATCH) == {BATCH: 32}
+    assert fetched.is_certain
+    assert not likely.is_certain
     assert codes(unclear) == [ReasonCode.NO_BATCH]
 
 
@@ -223,7 +227,8 @@ def test_elastic_imagenet_does_not_divide_the_batch() -> None:
         (("/d", "--model=vit_base_patch16_224.augreg_in1k"), "timm"),
         (("--model=resnet50", "--batch-size=64", "--amp"), None),
         (("--model=resnet50", "--data-path=/d", "--my-flag=1"), None),
-        (("--weights=yolov5s.pt", "--img=640", "--batch-size=16"), None),
+        (("--weights=yolov5s.pt", "--img=640", "--batch-size=16"), "ultralytics"),
+        (("--weights=best.pt", "--img=640", "--batch-size=16"), None),
     ],
 )
 def test_whose_train_py_it_is(words: tuple[str, ...], source: str | None) -> None:
@@ -257,11 +262,10 @@ def test_the_folder_says_whose_it_is(directory: str, source: str) -> None:
         ((*CLM[:2], *CLM[3:]), ReasonCode.UNSUPPORTED),
         ((*CLM, "--deepspeed=ds.json"), ReasonCode.UNSUPPORTED),
         ((*CLM, "--fsdp", "full_shard", "--fsdp_config", "x.json"), ReasonCode.UNSUPPORTED),
-        ((*CLM, "--teacher_model=org/big"), ReasonCode.UNSUPPORTED),
         (("python", "dpo.py", *CLM[3:], "--per_device_train_batch_size=1"), "unsupported"),
-        (("trl", "sft", *CLM[3:]), ReasonCode.UNSUPPORTED),
+        (("trl", "rloo", *CLM[3:]), ReasonCode.UNSUPPORTED),
         ((*CLM, "--block_size=long"), ReasonCode.INVALID_SPEC),
-        ((*TIMM, "--config=x.yaml"), ReasonCode.UNSUPPORTED),
+        ((*TIMM, "--config=x.yaml"), ReasonCode.DOCUMENT),
         ((*TIMM, "--aug-splits=3"), ReasonCode.UNSUPPORTED),
         ((*TIMM, "--img-size=big"), ReasonCode.INVALID_SPEC),
     ],

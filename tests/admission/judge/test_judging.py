@@ -29,6 +29,7 @@ from estimator.notes import UnknownCode
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.units import GIB
+from estimator.workers.api import Job, spec_of
 from tests.builders import (
     device,
     estimate,
@@ -65,7 +66,8 @@ class FakeEstimator:
     searched: list[tuple[int, tuple[Device, ...]]] = field(default_factory=list)
     answered: int = 0
 
-    async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+    async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+        spec = spec_of(job)
         self.asked.append((spec.input.batch_size, tuple(devices)))
         if self.gate is not None:
             await self.gate.wait()
@@ -412,10 +414,10 @@ async def test_card_behind_a_taint_that_cannot_be_asked_in_time_is_no_reason_to_
     """Nothing is refused on half an answer."""
 
     class SlowElsewhere(FakeEstimator):
-        async def estimate(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+        async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
             if T4.device not in devices:
                 await asyncio.Event().wait()
-            return await super().estimate(spec, devices)
+            return await super().estimate(job, devices)
 
     found = await judged(
         training(), classes=[T4, CLOSED_A100], estimator=SlowElsewhere(), deadline_seconds=0.1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from admission.detect import read_unit
 from admission.detect.words import words
 from admission.errors import RequestError
-from admission.values import Workload
+from admission.values import NO_DOCUMENTS, Document, Documents, Workload
 from admission.workloads import KINDS, read_workload
+from tests.admission.workloads.objects import OBJECTS, RUNTIME, trainjob
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=True) | st.text(max_size=20)
@@ -21,7 +24,10 @@ KEYS = st.sampled_from(
         "spec template metadata annotations containers initContainers resources limits requests "
         "nvidia.com/gpu name image command args env value valueFrom envFrom claims resourceClaims "
         "restartPolicy jobTemplate pytorchReplicaSpecs Worker replicas parallelism status "
-        "conditions ownerReferences controller vramgate.dev/spec workingDir"
+        "conditions ownerReferences controller vramgate.dev/spec workingDir mpiReplicaSpecs "
+        "replicatedJobs tasks plugins svc pytorch rayClusterSpec entrypoint runtimeEnvYAML "
+        "templates steps dag arguments parameters inputs podSpecPatch script containerSet tuning "
+        "preset resource instanceType trainer runtimeRef leaderWorkerTemplate size replicaSpecs"
     )
 )
 JSON = st.recursive(
@@ -66,10 +72,12 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-def _read_all(obj: object) -> Workload | None:
+def _read_all(obj: object, documents: Documents = NO_DOCUMENTS) -> Workload | None:
     try:
-        workload = read_workload(obj)
-        readings = [read_unit(unit, workload=workload) for unit in workload.units]
+        workload = read_workload(obj, documents=documents)
+        readings = [
+            read_unit(unit, workload=workload, documents=documents) for unit in workload.units
+        ]
     except RequestError:
         return None
     for reading in readings:
@@ -88,6 +96,64 @@ def test_any_json_is_a_workload_or_a_request_error(obj: object, kind: tuple[str,
         obj = {**obj, "apiVersion": api_version, "kind": name}
 
     _read_all(obj)
+
+
+def _places(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the path of everything in *value*."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _places(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _places(item, (*path, index))
+
+
+def _put(value: Any, path: tuple[str | int, ...], new: object) -> Any:
+    """Return *value* with *new* at *path*."""
+    if not path:
+        return new
+    key, *rest = path
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = _put(value[key], tuple(rest), new)
+    return copy
+
+
+@st.composite
+def damaged(draw: st.DrawFn, obj: dict[str, Any]) -> Any:
+    """Return *obj* with something else in one or two of its places."""
+    for _ in range(draw(st.integers(1, 2))):
+        places = [path for path in _places(obj) if path[0] not in ("apiVersion", "kind")]
+        obj = _put(obj, draw(st.sampled_from(places)), draw(JSON))
+    return obj
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(sorted(OBJECTS)).flatmap(lambda kind: damaged(OBJECTS[kind])))
+def test_objects_with_something_odd_in_them_are_read_or_refused(obj: dict[str, Any]) -> None:
+    """Whatever kind, whatever place."""
+    _read_all(obj)
+
+
+@settings(max_examples=100, deadline=None)
+@given(damaged(RUNTIME), damaged(trainjob({"numNodes": 2, "command": ["tune", "run"]})))
+def test_runtimes_with_something_odd_in_them_are_read_or_refused(
+    runtime: dict[str, Any], obj: dict[str, Any]
+) -> None:
+    """A TrainJob of a broken runtime is no fault of ours."""
+    documents = {"clustertrainingruntime/torch": Document(files={"": json.dumps(runtime)})}
+
+    _read_all(obj, documents)
+
+
+@settings(max_examples=50, deadline=None)
+@given(JSON)
+def test_anything_may_be_given_as_a_runtime(body: object) -> None:
+    """It came from outside."""
+    documents = {"clustertrainingruntime/torch": Document(files={"": json.dumps(body)})}
+
+    _read_all(trainjob(), documents)
 
 
 @settings(max_examples=300, deadline=None)

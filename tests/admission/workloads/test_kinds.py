@@ -10,57 +10,15 @@ import yaml
 
 from admission.codes import ReasonCode
 from admission.errors import RequestError
-from admission.workloads import read_workload
+from admission.workloads import KINDS, read_workload
 from admission.workloads.units import MAX_TEMPLATES, MAX_UNITS
+from tests.admission.workloads.objects import OBJECTS, PODS, pod, trainjob
 
-POD = {
-    "containers": [
-        {"name": "side"},
-        {"name": "train", "resources": {"limits": {"nvidia.com/gpu": 2}}},
-    ]
-}
-OBJECTS: dict[str, dict[str, Any]] = {
-    "Pod": {"apiVersion": "v1", "spec": POD},
-    "Job": {"apiVersion": "batch/v1", "spec": {"parallelism": 3, "template": {"spec": POD}}},
-    "CronJob": {
-        "apiVersion": "batch/v1",
-        "spec": {"jobTemplate": {"spec": {"template": {"spec": POD}}}},
-    },
-    "PyTorchJob": {
-        "apiVersion": "kubeflow.org/v1",
-        "spec": {
-            "pytorchReplicaSpecs": {
-                "Master": {"template": {"spec": POD}},
-                "Worker": {"replicas": 4, "template": {"spec": POD}},
-            }
-        },
-    },
-}
-PATHS = {
-    "Pod": [("main", "", "spec.containers[1]", 1)],
-    "Job": [("main", "spec.template", "spec.template.spec.containers[1]", 3)],
-    "CronJob": [
-        (
-            "main",
-            "spec.jobTemplate.spec.template",
-            "spec.jobTemplate.spec.template.spec.containers[1]",
-            1,
-        )
-    ],
-    "PyTorchJob": [
-        (
-            role,
-            f"spec.pytorchReplicaSpecs.{role}.template",
-            f"spec.pytorchReplicaSpecs.{role}.template.spec.containers[1]",
-            replicas,
-        )
-        for role, replicas in (("Master", 1), ("Worker", 4))
-    ],
-}
+POD = pod()
 
 
 def _object(kind: str, **fields: Any) -> dict[str, Any]:
-    return {"kind": kind, **deepcopy(OBJECTS[kind]), **fields}
+    return {**deepcopy(OBJECTS[kind]), **fields}
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -69,13 +27,79 @@ def test_units_of_a_kind(kind: str) -> None:
     workload = read_workload(_object(kind, metadata={"name": "x", "namespace": "team"}))
 
     assert workload.skip is None
-    assert (workload.ref.kind, workload.ref.namespace, workload.ref.name) == (kind, "team", "x")
+    assert (workload.ref.namespace, workload.ref.name) == ("team", "x")
     assert [
         (unit.role, unit.template, unit.container_path, unit.replicas) for unit in workload.units
-    ] == PATHS[kind]
-    assert {(unit.gpus, unit.pod_gpus, unit.container) for unit in workload.units} == {
-        (2, 2, "train")
-    }
+    ] == PODS[kind]
+    assert {(unit.gpus, unit.pod_gpus) for unit in workload.units} == {(2, 2)}
+    assert all(unit.are_gpus_known and unit.are_replicas_known for unit in workload.units)
+
+
+def test_every_kind_that_is_read_has_an_object_here() -> None:
+    """A kind without one would be read by nobody's test: a RayCluster and TrainJobs have theirs."""
+    elsewhere = {("ray.io", "RayCluster"), ("trainer.kubeflow.org", "TrainJob")}
+    same = {("trainer.kubeflow.org", "TrainingRuntime")}
+    tested = {(obj["apiVersion"].rpartition("/")[0], obj["kind"]) for obj in OBJECTS.values()}
+
+    assert set(KINDS) == tested | elsewhere | same
+
+
+@pytest.mark.parametrize(
+    ("kind", "framework"),
+    [
+        ("PyTorchJob", "pytorch"),
+        ("TFJob", "tensorflow"),
+        ("JAXJob", "jax"),
+        ("MXJob", "mxnet"),
+        ("HyperPodPyTorchJob", "pytorch"),
+        ("ElasticJob", "pytorch"),
+        ("Workspace", "pytorch"),
+        ("ClusterTrainingRuntime", "pytorch"),
+        ("MPIJob", ""),
+        ("Job", ""),
+        ("XGBoostJob", ""),
+    ],
+)
+def test_kinds_made_for_a_framework_say_so(kind: str, framework: str) -> None:
+    """It counts where nothing else tells."""
+    assert read_workload(_object(kind)).framework == framework
+
+
+@pytest.mark.parametrize(
+    ("kind", "observed", "explained"),
+    [
+        ("Job", False, False),
+        ("LeaderWorkerSet", False, False),
+        ("Deployment", True, False),
+        ("StatefulSet", True, False),
+        ("Notebook", True, False),
+        ("WorkflowTemplate", False, True),
+        ("ClusterWorkflowTemplate", False, True),
+        ("ClusterTrainingRuntime", False, True),
+        ("CronWorkflow", False, False),
+    ],
+)
+def test_what_is_only_counted_or_explained(kind: str, observed: bool, explained: bool) -> None:
+    """Services run until told to stop, and templates are others' to start."""
+    workload = read_workload(_object(kind))
+
+    assert (workload.observe_only, workload.explain_only) == (observed, explained)
+
+
+@pytest.mark.parametrize(
+    ("kind", "steering"),
+    [
+        ("Pod", "spec"),
+        ("Job", "spec.template.spec"),
+        ("Workflow", "spec.templates[0]"),
+        ("Workspace", "resource.labelSelector"),
+        ("VolcanoJob", ""),
+        ("HyperPodPyTorchJob", ""),
+    ],
+)
+def test_where_a_kind_is_steered(kind: str, steering: str) -> None:
+    """In the pod spec, beside it, or only on the pods where the template may not be changed."""
+    assert read_workload(_object(kind)).units[0].steering == steering
 
 
 @pytest.mark.parametrize(
@@ -88,6 +112,21 @@ def test_units_of_a_kind(kind: str) -> None:
         ("PyTorchJob", {"conditions": [{"type": "Created", "status": "True"}]}, False),
         ("PyTorchJob", {"conditions": [{"type": "Running", "status": "True"}]}, True),
         ("PyTorchJob", {"startTime": "2026-01-01T00:00:00Z"}, True),
+        ("MPIJob", {"conditions": [{"type": "Created", "status": "True"}]}, False),
+        ("MPIJob", {"conditions": [{"type": "Running", "status": "True"}]}, True),
+        ("JobSet", {"replicatedJobsStatus": [{"name": "node", "active": 0}]}, False),
+        ("JobSet", {"replicatedJobsStatus": [{"name": "node", "active": 1}]}, True),
+        ("VolcanoJob", {"state": {"phase": "Pending"}}, False),
+        ("VolcanoJob", {"state": {"phase": "Running"}}, True),
+        ("RayJob", {"jobDeploymentStatus": "Suspended"}, False),
+        ("RayJob", {"jobDeploymentStatus": "Initializing"}, True),
+        ("Workflow", {}, False),
+        ("Workflow", {"startedAt": "2026-01-01T00:00:00Z"}, True),
+        ("CronWorkflow", {"lastScheduledTime": "2026-01-01T00:00:00Z"}, False),
+        ("ClusterTrainingRuntime", {"active": 1}, False),
+        ("Deployment", {"readyReplicas": 1}, True),
+        ("Workspace", {"conditions": [{"type": "JobStarted", "status": "True"}]}, True),
+        ("Workspace", {"conditions": [{"type": "ResourceReady", "status": "True"}]}, False),
         ("Pod", {"phase": "Pending"}, False),
         ("Pod", {"startTime": "2026-01-01T00:00:00Z"}, True),
     ],
@@ -122,7 +161,10 @@ def test_only_a_controller_owner_controls() -> None:
     ("api_version", "kind", "skip"),
     [
         ("v1", "Service", ReasonCode.KIND),
-        ("batch.volcano.sh/v1alpha1", "Job", ReasonCode.KIND),
+        ("serving.kserve.io/v1beta1", "InferenceService", ReasonCode.KIND),
+        ("batch.volcano.sh/v1alpha1", "Job", ReasonCode.NO_GPU),
+        ("kubeflow.org/v1", "XGBoostJob", ReasonCode.NO_GPU),
+        ("kaito.sh/v1beta1", "Workspace", ReasonCode.NO_TRAINING),
         ("batch/v1", "Job", ReasonCode.NO_GPU),
     ],
 )
@@ -150,6 +192,7 @@ def test_kind_hints_stand_in_for_missing_fields() -> None:
         ("{template: {spec: {containers: 3}}}", "spec.template.spec.containers"),
         ("{template: {spec: {containers: [3]}}}", "spec.template.spec.containers[0]"),
         ("{template: [1]}", "spec.template"),
+        ("{completions: -1}", "spec.completions"),
         ("{parallelism: many}", "spec.parallelism"),
         (
             "{template: {spec: {containers: [{resources: {limits: {nvidia.com/gpu: 1.5}}}]}}}",
@@ -173,9 +216,9 @@ def test_malformed_objects_name_the_path(spec: str, path: str) -> None:
 
 def test_no_pods_are_no_units() -> None:
     """`parallelism: 0` and a role of no replicas start nothing."""
-    job = {**deepcopy(OBJECTS["Job"]), "kind": "Job"}
+    job = _object("Job")
     job["spec"]["parallelism"] = 0
-    pytorchjob = {**deepcopy(OBJECTS["PyTorchJob"]), "kind": "PyTorchJob"}
+    pytorchjob = _object("PyTorchJob")
     pytorchjob["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 0
 
     nothing, rest = read_workload(job), read_workload(pytorchjob)
@@ -204,3 +247,32 @@ def test_units_beyond_the_limit_are_one_more() -> None:
     workload = read_workload({"apiVersion": "v1", "kind": "Pod", "spec": pod})
 
     assert len(workload.units) == MAX_UNITS + 1
+
+
+@pytest.mark.parametrize(("completions", "replicas"), [(1, 1), (9, 3), (None, 3), ("$N", 3)])
+def test_a_job_runs_no_more_pods_than_it_has_work(completions: object, replicas: int) -> None:
+    """`completions` bounds what `parallelism` allows."""
+    job = _object("Job")
+    job["spec"]["completions"] = completions
+
+    assert read_workload(job).units[0].replicas == replicas
+
+
+@pytest.mark.parametrize("number", ["$NODES", "{{nodes}}", "<nodes>", "NUM_NODES"])
+def test_replicas_that_nobody_filled_in_are_at_least_one(number: str) -> None:
+    """The unit is there, and its number is said to be open."""
+    pytorchjob = _object("PyTorchJob")
+    pytorchjob["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = number
+
+    _, worker = read_workload(pytorchjob).units
+
+    assert (worker.replicas, worker.are_replicas_known) == (1, False)
+
+
+def test_a_trainjob_starts_with_the_pods_of_its_jobs() -> None:
+    """Before, the operator has only taken note of it."""
+    waiting = trainjob() | {"status": {"jobsStatus": [{"name": "node", "active": 0}]}}
+    running = trainjob() | {"status": {"jobsStatus": [{"name": "node", "active": 2}]}}
+
+    assert not read_workload(waiting).started
+    assert read_workload(running).started

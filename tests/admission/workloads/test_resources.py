@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from admission.errors import RequestError
+from admission.values import Document
 from admission.workloads import read_workload
 from admission.workloads.units import pod_gpus
 
@@ -27,6 +29,9 @@ def _units(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -
         ({"limits": {"nvidia.com/gpu.shared": 1}}, ("nvidia.com/gpu.shared", 1)),
         ({"limits": {"amd.com/gpu": 1}}, ("amd.com/gpu", 1)),
         ({"limits": {"nvidia.com/gpu": "$GPU_PER_NODE"}}, ("nvidia.com/gpu", 1)),
+        ({"limits": {"nvidia.com/gpu": "{{ gpus }}"}}, ("nvidia.com/gpu", 1)),
+        ({"limits": {"nvidia.com/gpu": "PLACEHOLDER_GPUS"}}, ("nvidia.com/gpu", 1)),
+        ({"limits": {"nvidia.com/gpu": "<gpus>"}}, ("nvidia.com/gpu", 1)),
     ],
 )
 def test_gpu_requests(resources: dict[str, Any], expected: tuple[str, int]) -> None:
@@ -43,14 +48,25 @@ def test_gpu_requests(resources: dict[str, Any], expected: tuple[str, int]) -> N
         {},
         {"limits": None},
         {"limits": {"cpu": "4"}},
-        {"limits": {"nvidia.com/gpu": None}},
         {"limits": {"nvidia.com/gpu": 0}},
         {"limits": {"nvidia.com/gpu": "0"}},
     ],
 )
 def test_no_gpu_is_no_unit(resources: dict[str, Any] | None) -> None:
-    """Null and zero ask for nothing."""
+    """Nothing and zero ask for nothing."""
     assert _units({"name": "train", "resources": resources}) == ()
+
+
+def test_a_null_number_of_gpus_was_left_to_be_filled_in() -> None:
+    """A file that names the resource and no number is a GPU job; a number elsewhere counts."""
+    empty = {"limits": {"nvidia.com/gpu": None}, "requests": {"nvidia.com/gpu": None}}
+    half = {"limits": {"nvidia.com/gpu": None}, "requests": {"nvidia.com/gpu": 8}}
+
+    (left_empty,) = _units({"name": "train", "resources": empty})
+    (told,) = _units({"name": "train", "resources": half})
+
+    assert (left_empty.gpus, left_empty.are_gpus_known) == (1, False)
+    assert (told.gpus, told.are_gpus_known) == (8, True)
 
 
 def test_claims_that_name_a_gpu_are_units() -> None:
@@ -68,6 +84,66 @@ def test_claims_that_name_a_gpu_are_units() -> None:
     assert [(unit.container, unit.gpu_resource) for unit in units] == [
         ("a", "resource.k8s.io/claim")
     ]
+
+
+TEMPLATE = "resourceclaimtemplate/slice"
+EXACT = "{name: r, exactly: {deviceClassName: gpu.example.com, count: 2}}"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "gpus"),
+    [
+        (
+            "resourceClaimTemplateName: slice",
+            f"spec: {{spec: {{devices: {{requests: [{EXACT}]}}}}}}",
+            2,
+        ),
+        (
+            "source: {resourceClaimTemplateName: slice}",
+            "spec: {spec: {devices: {requests: [{deviceClassName: mig.nvidia.com}]}}}",
+            1,
+        ),
+        (
+            "resourceClaimTemplateName: slice",
+            "spec: {spec: {devices: {requests: [{firstAvailable: "
+            "[{deviceClassName: gpu.x, count: 4}, {deviceClassName: gpu.x, count: 8}]}]}}}",
+            4,
+        ),
+        (
+            "resourceClaimTemplateName: slice",
+            "spec: {spec: {devices: {requests: [{exactly: {deviceClassName: nic.example.com}}]}}}",
+            0,
+        ),
+        ("resourceClaimTemplateName: slice", "spec: null", 0),
+    ],
+)
+def test_claims_are_what_their_template_says(claim: str, text: str, gpus: int) -> None:
+    """The device class decides, whatever the claim is called."""
+    pod = {
+        "resourceClaims": [{"name": "gpu", **yaml.safe_load(f"{{{claim}}}")}],
+        "containers": [{"resources": {"claims": [{"name": "gpu"}]}}],
+    }
+    documents = {TEMPLATE: Document(files={"": text})}
+
+    obj = {"apiVersion": "v1", "kind": "Pod", "spec": pod}
+    units = read_workload(obj, documents=documents).units
+
+    assert [unit.gpus for unit in units] == [gpus] * bool(gpus)
+
+
+def test_a_claim_of_its_own_is_looked_up_too() -> None:
+    """`resourceClaimName`: shared by several pods."""
+    pod = {
+        "resourceClaims": [{"name": "c", "resourceClaimName": "mine"}],
+        "containers": [{"resources": {"claims": [{"name": "c"}]}}],
+    }
+    text = f"spec: {{devices: {{requests: [{EXACT}]}}}}"
+
+    obj = {"apiVersion": "v1", "kind": "Pod", "spec": pod}
+    documents = {"resourceclaim/mine": Document(files={"": text})}
+
+    assert [unit.gpus for unit in read_workload(obj, documents=documents).units] == [2]
+    assert read_workload(obj).units == ()
 
 
 def test_plain_init_containers_count_and_are_no_units() -> None:

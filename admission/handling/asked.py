@@ -1,0 +1,67 @@
+"""One review on its way, and those it asks.
+
+Review, moments -> Asked
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from admission.codes import Action, Mode, Steer, Verdict
+from admission.estimates import AskingPool
+from admission.review import Review
+from admission.values import NodeClass
+
+
+class Cluster(Protocol):
+    """What is known of the cluster: the inventory."""
+
+    @property
+    def classes(self) -> tuple[NodeClass, ...]:
+        """Return the node classes."""
+        ...
+
+    def mode_of(self, namespace: str) -> Mode | None:
+        """Return the mode that a namespace asks for."""
+        ...
+
+    def steer_of(self, namespace: str) -> Steer | None:
+        """Return how hard a namespace wants its pods to be steered."""
+        ...
+
+
+class Counting(Protocol):
+    """Who counts reviews: the metrics."""
+
+    def reviewed(
+        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
+    ) -> None:
+        """Count one answered review."""
+
+    def read(self, source: str) -> None:
+        """Count where a job's model was read from."""
+
+    def unknown(self, code: str) -> None:
+        """Count one reason for `unknown`."""
+
+    def steered(self, kind: str) -> None:
+        """Count one object whose pods were steered."""
+
+    def patch_dropped(self, kind: str) -> None:
+        """Count one patch that was not sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One judgement being made: what every step of it needs."""
+
+    review: Review
+    estimator: AskingPool
+    started: float
+    ends: float
+    is_small: bool
+    has_record: bool = False
+    """Somewhere it says that we steered it at an earlier time."""
+    is_again: bool = False
+    """`/mutate` had the object before: what it said is not said twice."""

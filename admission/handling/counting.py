@@ -1,0 +1,112 @@
+"""What is left of a review: metrics and one log line.
+
+Asked, Judgement -> series, log
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from admission.cache import CacheResult
+from admission.codes import Action, Mode, Verdict
+from admission.handling.asked import Asked, Counting
+from admission.metrics import FAULT
+from admission.review import Review, Route
+from admission.values import Judgement
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """Counts and logs answered reviews."""
+
+    metrics: Counting
+    clock: Callable[[], float]
+
+    def reviewed(
+        self, asked: Asked, judgement: Judgement, *, route: Route, num_operations: int = 0
+    ) -> None:
+        """Count one answered review; what is read again is not counted again as read."""
+        review, seconds = asked.review, self.clock() - asked.started
+        cache = cache_label(judgement, asked.estimator.result)
+        self.metrics.reviewed(
+            kind=review.kind,
+            verdict=judgement.verdict,
+            action=judgement.action,
+            mode=judgement.mode,
+            cache=cache,
+            seconds=seconds,
+        )
+        if not asked.is_again:
+            self._count_reading(judgement)
+        _log.info(
+            "reviewed",
+            route=route.value,
+            uid=review.uid,
+            kind=review.kind,
+            namespace=review.namespace,
+            name=_name(review, judgement),
+            operation=review.operation.value,
+            dry_run=review.dry_run,
+            verdict=judgement.verdict.value,
+            reason=judgement.reason,
+            action=judgement.action.value,
+            mode=judgement.mode.value,
+            cache=cache,
+            operations=num_operations,
+            seconds=round(seconds, 4),
+        )
+
+    def failed(self, review: Review, *, mode: Mode, started: float) -> None:
+        """Count and log, with its traceback, a review that failed on our own account."""
+        seconds = self.clock() - started
+        _log.exception(
+            "review failed",
+            uid=review.uid,
+            kind=review.kind,
+            namespace=review.namespace,
+            name=review.name,
+            seconds=round(seconds, 4),
+        )
+        self.metrics.reviewed(
+            kind=review.kind,
+            verdict=Verdict.UNKNOWN,
+            action=Action.ALLOW if mode is Mode.OFF else Action.WARN,
+            mode=mode,
+            cache="none",
+            seconds=seconds,
+        )
+        self.metrics.unknown(FAULT)
+
+    def _count_reading(self, judgement: Judgement) -> None:
+        for unit in judgement.units:
+            if unit.reading.spec is not None:
+                self.metrics.read(unit.reading.sources.get("model.name", ""))
+        for code in _unknown_codes(judgement):
+            self.metrics.unknown(code)
+
+
+def cache_label(judgement: Judgement, result: CacheResult | None) -> str:
+    """Return `hit`, `miss`, `late` or `none`: where the estimates of a judgement came from."""
+    if judgement.cache == "late":
+        return "late"
+    if result is None:
+        return "none"
+    return "hit" if result is CacheResult.HIT else "miss"
+
+
+def _name(review: Review, judgement: Judgement) -> str:
+    """Return the object's name, or what the API server will make one of (`generateName`)."""
+    generated = judgement.workload.metadata.get("generateName")
+    return review.name or judgement.workload.ref.name or str(generated or "")
+
+
+def _unknown_codes(judgement: Judgement) -> tuple[str, ...]:
+    if judgement.verdict is Verdict.UNKNOWN and not judgement.units:
+        return (judgement.reason,)
+    units = (unit for unit in judgement.units if unit.verdict is Verdict.UNKNOWN)
+    return tuple(dict.fromkeys(str(unit.reason) for unit in units))

@@ -1,0 +1,132 @@
+"""Read an object under review, what it refers to, and judge it before the deadline.
+
+Asked, object -> Workload, Views -> Judgement
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from admission.codes import Action, ReasonCode, Verdict
+from admission.decision import Change, Policy, action_of
+from admission.handling.asked import Asked, Cluster
+from admission.judge.conclusion import conclude
+from admission.judge.judging import Views, judge_views
+from admission.judge.rounds import Fetching, in_rounds
+from admission.reader import ReviewReader
+from admission.review import Operation, Review
+from admission.steer.permission import is_suspended
+from admission.values import Document, Documents, Json, Judgement, Workload
+from admission.workloads import read_workload
+
+GRACE_SECONDS = 0.25
+"""A judgement that overruns its deadline by more than this is given up."""
+UNREAD = "this job could not be read in time; it was let through"
+
+Read = tuple[Workload, Views]
+
+
+class Judging:
+    """Judges reviews with what the cluster and the estimator say."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        reader: ReviewReader,
+        sources: Fetching | None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._cluster = cluster
+        self._reader = reader
+        self._sources = sources
+        self._clock = clock
+
+    async def read(self, asked: Asked, obj: Json) -> Read | None:
+        """Return *obj* as it was understood with what it refers to, None if not in time."""
+
+        async def read(documents: Documents) -> Read | None:
+            return await self._reader.read(
+                asked.review,
+                obj,
+                classes=self._cluster.classes,
+                seconds=asked.ends - self._clock(),
+                is_small=asked.is_small,
+                documents=documents,
+            )
+
+        async def fetch(wanted: tuple[str, ...], namespace: str) -> Documents:
+            if self._sources is None:
+                return {name: Document(problem="is not read here") for name in wanted}
+            seconds = max(0.0, (asked.ends - self._clock()) / 2)
+            return await self._sources.fetch(
+                wanted, namespace=namespace or asked.review.namespace, seconds=seconds
+            )
+
+        return await in_rounds(read, fetch)
+
+    async def judged(self, asked: Asked, read: Read | None, policy: Policy) -> Judgement:
+        """Return the judgement of what was read, as if it were created."""
+        if read is None:
+            return _unread(asked.review, policy)
+        workload, views = read
+        seconds = max(0.0, asked.ends - self._clock())
+        async with asyncio.timeout(seconds + GRACE_SECONDS):
+            return await judge_views(
+                workload,
+                views,
+                estimator=asked.estimator,
+                policy=policy,
+                deadline_seconds=seconds,
+            )
+
+    async def answered(self, asked: Asked, judgement: Judgement, policy: Policy) -> Judgement:
+        """Return *judgement*; before an update is denied, that of what is stored counts too."""
+        if judgement.action is not Action.DENY or asked.review.operation is Operation.CREATE:
+            return judgement
+        change = await self._change(asked, judgement.workload, policy)
+        return conclude(judgement.workload, judgement.units, policy=policy, change=change)
+
+    async def _change(self, asked: Asked, workload: Workload, policy: Policy) -> Change:
+        """Return what an update changes. What is stored and cannot be judged in time was `oom`."""
+        stored = asked.review.old_object
+        if stored is None:
+            return Change(operation=Operation.UPDATE)
+        read = await self.read(asked, stored)
+        if read is None:
+            return Change(operation=Operation.UPDATE, was_oom=True)
+        resumes = (
+            is_suspended(stored)
+            and not is_suspended(asked.review.object)
+            and _containers(read[0]) == _containers(workload)
+        )
+        if resumes:
+            return Change(operation=Operation.UPDATE, resumes=True)
+        was = await self.judged(asked, read, policy)
+        was_oom = was.verdict is Verdict.OOM or was.cache == "late"
+        return Change(operation=Operation.UPDATE, was_oom=was_oom)
+
+
+def _unread(review: Review, policy: Policy) -> Judgement:
+    """Return the judgement of what could not be read in time: late, whatever is in it."""
+    # No such version has a reader: of the object its metadata alone is read.
+    outline = {"apiVersion": "", "kind": review.kind, "metadata": review.object.get("metadata")}
+    workload = read_workload(outline, api_version="unread")
+    action = action_of(Verdict.UNKNOWN, workload, policy=policy, change=Change(), is_late=True)
+    return Judgement(
+        workload=workload,
+        verdict=Verdict.UNKNOWN,
+        action=action,
+        mode=policy.mode,
+        units=(),
+        reason=ReasonCode.LATE,
+        message=UNREAD,
+        hints=(),
+        warnings=(UNREAD,) if action is Action.WARN else (),
+        cache="late",
+    )
+
+
+def _containers(workload: Workload) -> tuple[Json, ...]:
+    return tuple(unit.container_spec for unit in workload.units)

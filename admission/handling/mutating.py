@@ -1,0 +1,136 @@
+"""What `/mutate` does beyond judging: steer the pods, write down what was found.
+
+    Asked -> Judgement of the object as patched, JSONPatch
+
+The object is judged without our terms of an earlier time, then as it will be: a job that may land
+on a card too small for it fits once it is steered. Writes nothing anywhere, dry run or not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from admission.codes import Action, Mode, Verdict
+from admission.decision import Change, Policy
+from admission.errors import PatchError
+from admission.handling.asked import Asked, Cluster, Counting
+from admission.handling.judging import Judging
+from admission.handling.policies import Policies
+from admission.judge.conclusion import conclude
+from admission.review import Operation as Request
+from admission.review import Review
+from admission.steer.checking import checked
+from admission.steer.claims import claim_advice
+from admission.steer.operations import Operation, operations
+from admission.steer.permission import Permission, permission_of
+from admission.steer.permission import Place as Where
+from admission.steer.plan import HELD, Steering, TemplatePlan, plans_of, steered_units
+from admission.steer.writing import containers_of, unsteered, written
+from admission.values import Json, Judgement
+
+Patch = tuple[Operation, ...]
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutating:
+    """Judges and patches the objects of reviews."""
+
+    judging: Judging
+    policies: Policies
+    cluster: Cluster
+    metrics: Counting
+    between: Callable[[Json, Json], Patch] = operations
+    """Makes the patch from an object as received to the object as it should be."""
+
+    async def mutated(self, asked: Asked) -> tuple[Judgement, Patch]:
+        """Return the judgement of the object as it will be, and what makes it so."""
+        review, policy = asked.review, self.policies.of(asked.review)
+        bare = unsteered(review.object) if asked.has_record else review.object
+        read = await self.judging.read(asked, bare)
+        permission = Permission()
+        if read is not None:
+            permission = permission_of(read[0], review.operation, stored=review.old_object)
+            if bare is not review.object and permission.place is Where.NOWHERE:
+                read = await self.judging.read(asked, review.object)
+        judgement = await self.judging.judged(asked, read, policy)
+        is_owners = judgement.workload.controlled and judgement.verdict not in HELD
+        if policy.mode is Mode.OFF or judgement.verdict is Verdict.SKIPPED or is_owners:
+            # Whoever made it may know more: its own notes stay.
+            return await self.judging.answered(asked, judgement, policy), ()
+        plans = plans_of(
+            review.object,
+            judgement.workload,
+            judgement.units,
+            Steering(
+                steer=self.policies.steer(review, policy.mode),
+                permission=permission,
+                classes=self.cluster.classes,
+                is_update=review.operation is Request.UPDATE,
+            ),
+        )
+        after = _with_advice(_steered(judgement, plans, policy))
+        answered = await self.judging.answered(asked, after, policy)
+        if answered.action is Action.DENY or permission == Permission():
+            return answered, ()
+        arguments = (review, answered, plans, permission)
+        if asked.is_small:
+            patch = self._patch(*arguments)
+        else:
+            patch = await asyncio.to_thread(self._patch, *arguments)
+        if patch is None:
+            return await self.judging.answered(asked, judgement, policy), ()
+        if patch and any(plan.terms for plan in plans):
+            self.metrics.steered(review.kind)
+        return answered, patch
+
+    def _patch(
+        self,
+        review: Review,
+        judgement: Judgement,
+        plans: tuple[TemplatePlan, ...],
+        permission: Permission,
+    ) -> Patch | None:
+        """Return the patch, tried on the object as received; None if it must not be sent."""
+        received: Json = review.object
+        wanted = written(
+            received,
+            plans,
+            judgement.units,
+            verdict=judgement.verdict,
+            permission=permission,
+            termination_messages=self.policies.steering.termination_messages,
+        )
+        patch = self.between(received, wanted)
+        try:
+            checked(
+                received,
+                patch,
+                templates=tuple(plan.place for plan in plans),
+                containers=containers_of(judgement.units),
+            )
+        except PatchError as error:
+            _log.error("patch dropped", uid=review.uid, kind=review.kind, reason=error.message)
+            self.metrics.patch_dropped(review.kind)
+            return None
+        return patch
+
+
+def _steered(judgement: Judgement, plans: tuple[TemplatePlan, ...], policy: Policy) -> Judgement:
+    """Return the judgement of the workload with its *plans* carried out."""
+    units = steered_units(judgement.units, plans)
+    if units == judgement.units:
+        return judgement
+    after = conclude(judgement.workload, units, policy=policy, change=Change())
+    return replace(after, cache=judgement.cache)
+
+
+def _with_advice(judgement: Judgement) -> Judgement:
+    """Return *judgement* with what a person may write where devices are claimed (DRA)."""
+    advice = claim_advice(judgement.units) if judgement.action is Action.WARN else ()
+    return replace(judgement, warnings=(*judgement.warnings, *advice)) if advice else judgement
