@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 LOCK := --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
-.PHONY: help setup demo test check unit e2e bench soak plans fix lock clean
+.PHONY: help setup demo test check unit e2e chart bench soak plans fix lock clean
 
 help: ## show the commands
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -40,9 +40,13 @@ check: $(READY) ## lint, types, import contracts, Dockerfile
 unit: $(READY) ## unit tests
 	@$(RUN) -m pytest -m "not e2e"
 
-e2e: $(READY) ## end-to-end tests on a real control plane (built on the first run)
-	@$(RUN) tests/e2e/controlplane/build.py
-	@$(RUN) -m pytest -m e2e tests/e2e
+e2e: $(READY) ## the chart, and end-to-end tests on a real control plane (built on the first run, as is helm)
+	@$(RUN) -m tests.e2e.controlplane.build
+	@$(RUN) -m tests.chart.helm.build
+	@$(RUN) -m pytest -m e2e tests/chart tests/e2e
+
+chart: $(READY) ## write deploy/install.yaml from charts/vramgate, and the settings into its values.schema.json
+	@$(RUN) -m tests.chart
 
 bench: $(READY) ## measure docs/performance.md, write docs/accuracy.md and docs/reserved.md; exit 1 if a figure asked is not reached
 	@$(RUN) -m tests.bench

@@ -13,7 +13,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from admission import certs
+from admission.certificates import issuing
 
 LOOPBACK = ("localhost", "127.0.0.1")
 
@@ -30,7 +30,7 @@ class KeyPair:
 class Authority:
     """A certificate authority that lives as long as a test run."""
 
-    authority: certs.Authority
+    authority: issuing.Authority
     path: Path
 
     @property
@@ -45,7 +45,7 @@ class Authority:
 
 def authority(directory: Path) -> Authority:
     """Return a new certificate authority, its certificate written to `ca.crt`."""
-    made = Authority(certs.new_authority("vramgate-e2e"), directory / "ca.crt")
+    made = Authority(issuing.new_authority("vramgate-e2e"), directory / "ca.crt")
     made.path.write_bytes(made.pem)
     return made
 

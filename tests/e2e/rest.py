@@ -21,19 +21,20 @@ from tests.e2e.cluster import Credentials
 # RFC 9111 appendix: `299 - "text"`, where the text escapes quotes and backslashes.
 WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
-COLLECTIONS: Mapping[tuple[str, str], str] = {
-    ("v1", "Namespace"): "/api/v1/namespaces",
-    ("v1", "Pod"): "/api/v1/namespaces/{namespace}/pods",
-    ("batch/v1", "Job"): "/apis/batch/v1/namespaces/{namespace}/jobs",
-    ("batch/v1", "CronJob"): "/apis/batch/v1/namespaces/{namespace}/cronjobs",
-    ("kubeflow.org/v1", "PyTorchJob"): "/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs",
-    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): (
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    ),
-    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"): (
-        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-    ),
-}
+CLUSTER_SCOPED = frozenset(
+    {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "SubjectAccessReview",
+        "ValidatingWebhookConfiguration",
+    }
+)
+"""Kinds that are in no namespace."""
+
+MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +59,35 @@ class ApiServer:
         self._headers = {
             "Authorization": f"Bearer {credentials.token}",
             "Accept": "application/json",
-            "Content-Type": "application/json",
         }
         self._pool = urllib3.PoolManager(ca_certs=str(credentials.authority), retries=False)
 
-    def create(self, document: Mapping[str, Any], *, dry_run: bool = False) -> Answer:
-        """Send *document* to the collection of its kind."""
+    def create(
+        self, document: Mapping[str, Any], *, dry_run: bool = False, strict: bool = False
+    ) -> Answer:
+        """Send *document* to the collection of its kind; *strict* refuses unknown fields."""
         query = {"dryRun": "All"} if dry_run else {}
+        query |= {"fieldValidation": "Strict"} if strict else {}
         return self._send("POST", collection(document), query=query, document=document)
 
     def get(self, document: Mapping[str, Any]) -> Answer:
         """Read the object that *document* names."""
         return self._send("GET", f"{collection(document)}/{document['metadata']['name']}")
 
+    def patch(self, document: Mapping[str, Any], changes: Mapping[str, Any]) -> Answer:
+        """Merge *changes* into the object that *document* names."""
+        path = f"{collection(document)}/{document['metadata']['name']}"
+        return self._send("PATCH", path, document=changes, content_type=MERGE)
+
     def delete(self, document: Mapping[str, Any]) -> Answer:
         """Delete the object that *document* names."""
         return self._send("DELETE", f"{collection(document)}/{document['metadata']['name']}")
+
+    def token(self, account: Mapping[str, Any]) -> str:
+        """Return a token of the service account *account*, good for an hour."""
+        path = f"{collection(account)}/{account['metadata']['name']}/token"
+        request = {"spec": {"expirationSeconds": 3600}}
+        return str(self._send("POST", path, document=request).body["status"]["token"])
 
     def read(self, path: str, **query: str) -> Answer:
         """Read *path*."""
@@ -90,10 +104,12 @@ class ApiServer:
         *,
         query: Mapping[str, str] | None = None,
         document: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
     ) -> Answer:
         url = f"{self._url}{path}" + (f"?{urlencode(query)}" if query else "")
         body = None if document is None else json.dumps(document).encode()
-        response = self._pool.request(method, url, body=body, headers=self._headers, timeout=30)
+        headers = {**self._headers, "Content-Type": content_type}
+        response = self._pool.request(method, url, body=body, headers=headers, timeout=30)
         return Answer(
             response.status,
             json.loads(response.data),
@@ -103,8 +119,17 @@ class ApiServer:
 
 def collection(document: Mapping[str, Any]) -> str:
     """Return the path of the collection that *document* belongs to."""
-    kind = (document["apiVersion"], document["kind"])
-    return COLLECTIONS[kind].format(namespace=document["metadata"].get("namespace", "default"))
+    version, kind = document["apiVersion"], document["kind"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    if kind in CLUSTER_SCOPED:
+        return f"{root}/{plural(kind)}"
+    return f"{root}/namespaces/{document['metadata'].get('namespace', 'default')}/{plural(kind)}"
+
+
+def plural(kind: str) -> str:
+    """Return what the collection of *kind* is called. True of the kinds of these tests."""
+    name = kind.lower()
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
 
 
 def warning_texts(headers: Sequence[str]) -> tuple[str, ...]:

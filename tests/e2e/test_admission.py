@@ -14,6 +14,8 @@ from tests.e2e.workloads import (
     resnet50_cronjob,
     resnet50_job,
     resnet50_pytorchjob,
+    script_config_map,
+    scripted_job,
     unreadable_job,
 )
 
@@ -91,6 +93,30 @@ def test_unreadable_job_passes_with_a_warning(api: ApiServer) -> None:
 
     assert answer.status == 201
     assert answer.warnings
+
+
+@pytest.mark.usefixtures("webhook")
+def test_job_whose_script_is_in_a_config_map_is_judged_by_it(api: ApiServer) -> None:
+    """The script is fetched from the API server; batch 256 is denied, batch 32 passes."""
+    answers = []
+    for batch_size in (256, 32):
+        config_map = script_config_map("enforce", batch_size=batch_size)
+        assert api.create(config_map).status == 201
+        name = config_map["metadata"]["name"]
+        answers.append(api.create(scripted_job("enforce", config_map=name, card=T4)))
+
+    assert [answer.status for answer in answers] == [403, 201]
+    assert "GiB" in answers[0].message
+    assert answers[1].warnings == ()
+
+
+@pytest.mark.usefixtures("webhook")
+def test_job_whose_config_map_is_not_there_passes_and_is_told_so(api: ApiServer) -> None:
+    """Somebody may apply it a moment later: that is no reason to refuse the job."""
+    answer = api.create(scripted_job("enforce", config_map="comes-later", card=T4))
+
+    assert answer.status == 201
+    assert any("comes-later" in warning for warning in answer.warnings)
 
 
 def test_job_without_gpus_passes_untouched_and_unreviewed(api: ApiServer, webhook: Webhook) -> None:

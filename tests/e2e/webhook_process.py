@@ -46,8 +46,8 @@ class Webhook:
 
     @property
     def url(self) -> str:
-        """Return what the API server calls."""
-        return f"{self._base}/validate"
+        """Return where the server is; the API server calls paths below it."""
+        return f"https://127.0.0.1:{self._port}"
 
     def start(self) -> None:
         """Return when the webhook is ready, on its old port or at first on a free one.
@@ -82,11 +82,7 @@ class Webhook:
 
     def metrics(self) -> str:
         """Return the text of `/metrics`."""
-        return fetch(f"{self._base}/metrics", authority=self._authority.path).decode()
-
-    @property
-    def _base(self) -> str:
-        return f"https://127.0.0.1:{self._port}"
+        return fetch(f"{self.url}/metrics", authority=self._authority.path).decode()
 
     def _start_once(self) -> None:
         port = self._port or free_ports(1)[0]

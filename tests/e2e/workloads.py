@@ -42,6 +42,31 @@ def resnet50_job(namespace: str, *, batch_size: int, card: GpuNode) -> dict[str,
     )
 
 
+def scripted_job(namespace: str, *, config_map: str, card: GpuNode) -> dict[str, Any]:
+    """Return a Job that runs the script `run.sh` of *config_map*; nothing else says what it is."""
+    pod = pod_spec(num_gpus=1, card=card)
+    pod["containers"][0] |= {
+        "command": ["bash", "/launch/run.sh"],
+        "volumeMounts": [{"name": "launch", "mountPath": "/launch"}],
+    }
+    pod["volumes"] = [{"name": "launch", "configMap": {"name": config_map}}]
+    return _job(namespace, name=_name("scripted"), annotations={}, pod=pod)
+
+
+def script_config_map(namespace: str, *, batch_size: int) -> dict[str, Any]:
+    """Return a ConfigMap with a script that trains a ResNet-50 by torchvision's reference."""
+    script = (
+        "set -e\ncd /workspace/vision/references/classification\n"
+        f"python train.py --model resnet50 --batch-size {batch_size} --data-path /data\n"
+    )
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": namespace, "name": _name("launch")},
+        "data": {"run.sh": script},
+    }
+
+
 def resnet50_cronjob(namespace: str, *, batch_size: int, card: GpuNode) -> dict[str, Any]:
     """Return a CronJob whose jobs train on one card of the product of *card*."""
     return {
