@@ -24,8 +24,8 @@ _CHECKPOINTING = "training.gradientCheckpointing"
 _SHARDED = ("fsdp", "zero1", "zero2", "zero3")
 _OPERATOR_KINDS = ("PyTorchJob", "PaddleJob", "HyperPodPyTorchJob", "TrainJob")
 """Kinds whose operator starts torchrun with one process a GPU on every replica."""
-_FLAT_KINDS = ("MPIJob",)
-"""Kinds whose launcher has a pod of its own even where the object has one template for all."""
+_LAUNCHED = "MPIJob"
+"""Its launcher has a pod of its own, even where the object has one template for all."""
 _PROCESSES = dict.fromkeys(("torchrun", "hyperpodrun", "tune run"), "PET_NPROC_PER_NODE")
 _NODES = {
     "torchrun": "PET_NNODES",
@@ -108,14 +108,11 @@ def ranks_of(invocation: Invocation, unit: Unit, workload: Workload) -> Ranks:
 
 
 def _started_together(unit: Unit, workload: Workload) -> tuple[Unit, ...]:
-    """Return the units whose processes one launcher starts; none if it starts its own pod's only.
-
-    It may stand in one of those pods itself.
-    """
+    """Return the units whose processes one launcher starts; none if it starts its own only."""
     path = unit.program.path
     found = tuple(other for other in workload.units if other.program.path == path)
-    is_flat = workload.ref.kind in _FLAT_KINDS
-    return found if len(found) > 1 or path != unit.container_path or is_flat else ()
+    is_other = path != unit.container_path or workload.ref.kind == _LAUNCHED
+    return found if len(found) > 1 or is_other else ()
 
 
 def _replicas(workload: Workload) -> int:
