@@ -25,7 +25,7 @@ from admission.handling.counting import Books
 from admission.handling.judging import UNREAD, Judging
 from admission.handling.mutating import Mutating, Patch
 from admission.handling.policies import Policies
-from admission.judge.rounds import Fetching
+from admission.judge.rounds import TimedFetching
 from admission.reader import SMALL_BODY, ReviewReader, is_small
 from admission.response import Answer, allowed, denied, errored
 from admission.review import (
@@ -63,7 +63,7 @@ class Handler:
         steering: SteeringSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
         reader: ReviewReader | None = None,
-        sources: Fetching | None = None,
+        sources: TimedFetching | None = None,
     ) -> None:
         self._pool = pool
         self._clock = clock

@@ -13,7 +13,7 @@ from admission.decision import Change, Policy, action_of
 from admission.handling.asked import Asked, Cluster
 from admission.judge.conclusion import conclude
 from admission.judge.judging import Views, judge_views
-from admission.judge.rounds import Fetching, in_rounds
+from admission.judge.rounds import TimedFetching, in_rounds
 from admission.reader import ReviewReader
 from admission.review import Operation, Review
 from admission.steer.permission import is_suspended
@@ -35,7 +35,7 @@ class Judging:
         *,
         cluster: Cluster,
         reader: ReviewReader,
-        sources: Fetching | None,
+        sources: TimedFetching | None,
         clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
@@ -60,11 +60,14 @@ class Judging:
             if self._sources is None:
                 return {name: Document(problem="is not read here") for name in wanted}
             seconds = max(0.0, (asked.ends - self._clock()) / 2)
+            # The request's namespace is where the object will be; its own word may be anything.
             return await self._sources.fetch(
-                wanted, namespace=namespace or asked.review.namespace, seconds=seconds
+                wanted, namespace=asked.review.namespace or namespace, seconds=seconds
             )
 
-        return await in_rounds(read, fetch)
+        if self._sources is None:
+            return await in_rounds(read, fetch)
+        return await in_rounds(read, fetch, seconds=self._sources.seconds)
 
     async def judged(self, asked: Asked, read: Read | None, policy: Policy) -> Judgement:
         """Return the judgement of what was read, as if it were created."""

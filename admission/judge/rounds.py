@@ -20,7 +20,7 @@ MAX_ROUNDS = 3
 MAX_DOCUMENTS = 64
 """Of one job. A kind with many pod templates could want a thousand."""
 SECONDS = 2.0
-"""For all documents of one job together, whatever the settings allow a single fetch."""
+"""For all documents of one job together, where nobody says otherwise."""
 
 Read = Callable[[Documents], Awaitable[tuple[Workload, Views] | None]]
 """Reads with what was fetched so far; None if there is no time."""
@@ -35,6 +35,15 @@ class Fetching(Protocol):
         self, wanted: Sequence[str], *, namespace: str, seconds: float | None = None
     ) -> Documents:
         """Return a document for each of *wanted*; one that cannot be had says why."""
+        ...
+
+
+class TimedFetching(Fetching, Protocol):
+    """The same, with a limit that an operator chose."""
+
+    @property
+    def seconds(self) -> float:
+        """Return how long all documents of one job may take together."""
         ...
 
 

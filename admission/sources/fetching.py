@@ -88,6 +88,11 @@ class Fetcher:
         self._waiting: Counter[str] = Counter()
         """Documents asked for and not had yet, by namespace."""
 
+    @property
+    def seconds(self) -> float:
+        """Return how long all documents of one job may take together."""
+        return self._seconds
+
     async def fetch(
         self, wanted: Iterable[str], *, namespace: str, seconds: float | None = None
     ) -> Documents:
