@@ -20,14 +20,23 @@ from estimator.units import gib_down
 if TYPE_CHECKING:
     from estimator.spec import JobSpec
 
+MAX_TERMS = 2000
+"""Characters of the terms that are kept: one pod template has some four hundred."""
+
 
 def audit_of(judgement: Judgement) -> Mapping[str, str]:
-    """Return verdict, mode, reason and, of the deciding unit, what was found and what it needs."""
+    """Return verdict, mode, reason and, of the deciding unit, what was found and what it needs.
+
+    Beside them what kept it from being denied, and where its pods were steered to.
+    """
     notes = {
         "verdict": judgement.verdict.value,
         "mode": judgement.mode.value,
         "reason": judgement.reason,
+        **_spared(judgement),
     }
+    if judgement.steered:
+        notes["steered"] = plain(judgement.steered, limit=MAX_TERMS)
     unit = deciding_unit(judgement)
     if unit is None:
         return notes
@@ -43,6 +52,21 @@ def audit_of(judgement: Judgement) -> Mapping[str, str]:
             "spec-digest": unit.estimate.spec_digest,
         }
     return notes
+
+
+def _spared(judgement: Judgement) -> Mapping[str, str]:
+    """Return what a denial was withheld for, if mode `warn` or an exemption withheld one."""
+    if not judgement.is_spared:
+        return {}
+    exemption = judgement.exemption
+    if exemption is None:
+        return {"would-deny": "mode-warn"}
+    return {
+        "would-deny": "exempt",
+        "exempt-until": exemption.until_text,
+        "exempt-by": exemption.source,
+        "exempt-reason": plain(exemption.reason),
+    }
 
 
 def found_text(spec: JobSpec) -> str:

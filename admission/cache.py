@@ -65,11 +65,19 @@ class Cache(Generic[K, V]):
         self._kept.move_to_end(key)
         return entry.value
 
+    def resize(self, entries: int) -> None:
+        """Keep at most *entries* from now on."""
+        self._entries = entries
+        self._make_room()
+
     def put(self, key: K, value: V, *, seconds: float | None = None) -> None:
         """Keep *value*, for *seconds* if given; the least recently used makes room."""
         expires = float("inf") if seconds is None else self._clock() + seconds
         self._kept[key] = _Entry(value, expires)
         self._kept.move_to_end(key)
+        self._make_room()
+
+    def _make_room(self) -> None:
         while len(self._kept) > self._entries:
             self._kept.popitem(last=False)
 
@@ -105,6 +113,12 @@ class Memory(Generic[K, V]):
         self._kept: Cache[K, V | EstimatorError] = Cache(entries=retention.entries, clock=clock)
         self._timeouts: Cache[K, float] = Cache(entries=retention.entries, clock=clock)
         """For how long the last timeout was remembered: outlives it."""
+
+    def retain(self, retention: Retention) -> None:
+        """Remember by *retention* from now on; what is kept keeps its time."""
+        self._retention = retention
+        self._kept.resize(retention.entries)
+        self._timeouts.resize(retention.entries)
 
     def get(self, key: K) -> V | EstimatorError | None:
         """Return the answer or a failure of the caller's own, or None."""

@@ -1,4 +1,4 @@
-"""The command `vramgate`.
+"""The command `vramgate`, and the same as a plugin of kubectl: `kubectl vramgate`.
 
     arguments -> one command -> exit status
 
@@ -11,10 +11,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from admission.commands.plugin import PLUGIN
 from admission.errors import AdmissionError
 from estimator.deferred import Deferred
 from estimator.errors import EstimatorError, SpecError, UnsupportedJobError
@@ -26,6 +28,7 @@ else:
 
 USAGE = 2
 FAULT = 3
+PROGRAM = "vramgate"
 
 COMMANDS = {
     "serve": "admission.commands.serve",
@@ -33,28 +36,39 @@ COMMANDS = {
     "account": "admission.commands.account",
     "trace": "admission.commands.trace",
     "explain": "admission.commands.explain",
+    "nodes": "admission.commands.nodes",
+    "fit": "admission.commands.fit",
     "gpus": "admission.commands.gpus",
     "schema": "admission.commands.schema",
 }
 """Name -> the module with its function `command`."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; a person never sees a traceback of ours."""
+def plugin() -> int:
+    """Run one command as kubectl does, which finds `kubectl-vramgate` on the PATH."""
+    return main(program=PLUGIN)
+
+
+def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> int:
+    """Run one command and return its exit status; a person never sees a traceback of ours.
+
+    *program* is what a person has called: commands find it in their context's `obj`.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    say = partial(_say, program)
     try:
-        typer.main.get_command(_application(given))(given, prog_name="vramgate")
+        typer.main.get_command(_application(given))(given, prog_name=program, obj=program)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     except (AdmissionError, SpecError, UnsupportedJobError) as error:
-        _say(str(error))
+        say(str(error))
         return USAGE
     except EstimatorError as error:
-        _say(str(error))
+        say(str(error))
         return FAULT
     except Exception as error:
         # The last door before a person: `vramgate serve` has logged the traceback by now.
-        _say(f"failed on its own account: {type(error).__name__}: {error}")
+        say(f"failed on its own account: {type(error).__name__}: {error}")
         return FAULT
     return 0
 
@@ -62,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _application(arguments: Sequence[str]) -> typer.Typer:
     """Return the application with the command that *arguments* name, or with all of them."""
     app = typer.Typer(
-        name="vramgate",
+        name=PROGRAM,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -101,5 +115,5 @@ def _version() -> None:
     typer.echo(config.package_version())
 
 
-def _say(text: str) -> None:
-    typer.echo(f"vramgate: {text}", err=True)
+def _say(program: str, text: str) -> None:
+    typer.echo(f"{program}: {text}", err=True)

@@ -121,8 +121,10 @@ def is_in_cluster() -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
-def connect(kubeconfig: Path | None) -> ApiClient:
+def connect(kubeconfig: Path | None, *, context: str | None = None) -> ApiClient:
     """Return a client for the cluster of *kubeconfig*, or the one this pod runs in.
+
+    *context* is one of the file's; None is its current one.
 
     Raises:
         SettingsError: if there is neither, or the file cannot be used.
@@ -135,7 +137,9 @@ def connect(kubeconfig: Path | None) -> ApiClient:
         if kubeconfig is None:
             load_incluster_config(client_configuration=configuration)
         else:
-            load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+            load_kube_config(
+                config_file=str(kubeconfig), context=context, client_configuration=configuration
+            )
     except (ConfigException, OSError) as error:
         path = str(kubeconfig) if kubeconfig else "kubeconfig"
         raise SettingsError(

@@ -54,6 +54,8 @@ class ReasonCode(StrEnum):
     NO_JOB = "no-job"
     DOCUMENT = "document"
     """A ConfigMap, a model's files or another object could not be read."""
+    DISABLED = "disabled"
+    """Nothing was looked at: `policy.enabled` is false."""
 
 
 class Steer(StrEnum):

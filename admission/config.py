@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Self
 
 import orjson
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from admission.certificate_settings import CertificateMode, CertificateSettings
-from admission.codes import Action, Mode, Steer
 from admission.errors import SettingsError
 from admission.node_settings import NodeSettings
+from admission.policy_settings import PolicySettings, SteeringSettings
 from admission.section import Section
+from admission.source_settings import SourceSettings
+from admission.workload_settings import WorkloadSettings
 from estimator.documents import read_documents
 from estimator.errors import Problem, SpecError
 from estimator.spec import Framework
@@ -42,13 +44,6 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-class LateAction(StrEnum):
-    """What may happen to a job whose estimate is not ready in time: never a denial."""
-
-    ALLOW = "allow"
-    WARN = "warn"
 
 
 class ServerSettings(Section):
@@ -74,45 +69,6 @@ class ServerSettings(Section):
 
     drain_seconds: float = Field(default=4.0, ge=0, le=60)
     """How long open connections are still served after SIGTERM. The default lost no review."""
-
-
-class PolicySettings(Section):
-    """How a verdict becomes an action."""
-
-    mode: Mode = Mode.WARN
-    """`enforce` denies a job that cannot fit, `warn` admits it with a warning, `off` is silent.
-
-    A namespace overrides it by its label `vramgate.dev/mode`. New installs warn.
-    """
-
-    on_unknown: Action = Action.WARN
-    """What happens to a job that cannot be read. Never more than a warning in mode `warn`."""
-
-    on_late: LateAction = LateAction.WARN
-    """What happens to a job whose estimate is not ready within the webhook's timeout."""
-
-    workloads_may_loosen: bool = False
-    """Whether the label `vramgate.dev/mode` counts on a workload too.
-
-    Off by default: otherwise whoever may submit a job may also switch its check off.
-    """
-
-
-class SteeringSettings(Section):
-    """What `/mutate` writes into the jobs it lets pass."""
-
-    default: Steer | None = None
-    """How hard pods are steered to cards that hold them: `required`, `preferred` or `off`.
-
-    Absent: required where the mode is `enforce`, preferred where it is `warn`. The label
-    `vramgate.dev/steer` of a namespace overrides it, and that of an object both.
-    """
-
-    termination_messages: bool = True
-    """Whether training containers get `terminationMessagePolicy: FallbackToLogsOnError`.
-
-    It leaves the end of a failed container's log in the pod's status: there it says out of memory.
-    """
 
 
 class WorkerSettings(Section):
@@ -145,93 +101,6 @@ class CacheSettings(Section):
 
     Doubled each time the same job runs out of time again, up to `failureSeconds`.
     """
-
-
-class HubSettings(Section):
-    """The Hugging Face Hub, asked for the configuration of models that the catalog lacks."""
-
-    enabled: bool = True
-    """Whether it is asked at all. Off: such a model is unknown."""
-
-    endpoint: str = Field(
-        default="https://huggingface.co", pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$"
-    )
-    """The Hub, or a mirror. A host of your own may have a private address, and `http://`."""
-
-    token_file: Path | None = None
-    """File with a token for gated and private models. Never logged."""
-
-    cache_directory: Path | None = None
-    """A cache of huggingface_hub that is looked into first, for clusters without the internet."""
-
-
-class SourceSettings(Section):
-    """Where documents come from that a job refers to."""
-
-    seconds: float = Field(default=2.0, gt=0, le=10)
-    """How long all of one job's documents may take together. What is late counts as not there."""
-
-    config_maps: bool = True
-    """Whether ConfigMaps of the job's own namespace are read, by name. Secrets never are."""
-
-    hub: HubSettings = Field(default_factory=HubSettings)
-    """The Hugging Face Hub."""
-
-    allowed_hosts: tuple[str, ...] = ()
-    """Hosts that the annotation `vramgate.dev/spec-ref: https://…` may name. No other is asked."""
-
-    proxy: str | None = Field(default=None, pattern=r"^https?://[^\s]+$")
-    """Proxy for the Hub and the allowed hosts. It resolves names, and so guards addresses."""
-
-
-_PATH = r"^[A-Za-z]\w*(\[\*\])?(\.[A-Za-z]\w*(\[\*\])?)*$"
-"""Names joined by dots; `[*]` behind one stands for each item of a list or a mapping."""
-
-
-class KindTemplate(Section):
-    """Where the pods of one role of a kind are described."""
-
-    path: str = Field(pattern=_PATH, max_length=200)
-    """Field path of the pod template: `spec.template`, `spec.roles[*].template`."""
-
-    role: str = Field(default="", max_length=63)
-    """What the role is called. Absent: the name of what `[*]` stands for, or `main`."""
-
-    replicas_path: str | None = Field(default=None, pattern=_PATH, max_length=200)
-    """Field path of the number of pods: `[*]` stands for the same as in `path`. Absent: one."""
-
-
-class KindSettings(Section):
-    """A kind of object that runs pods and that Vramgate does not know by itself."""
-
-    group: str = Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
-    """API group: `example.com`."""
-
-    kind: str = Field(max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")
-    """As `kind:` in its manifests."""
-
-    templates: tuple[KindTemplate, ...] = Field(max_length=16)
-    """Where its pod templates stand: at least one."""
-
-    framework: Framework | None = None
-    """What its jobs are written in, where nothing in them says otherwise."""
-
-    observe_only: bool = False
-    """Interactive or serving: counted, never warned about or denied."""
-
-    @field_validator("templates")
-    @classmethod
-    def _some(cls, value: tuple[KindTemplate, ...]) -> tuple[KindTemplate, ...]:
-        if not value:
-            raise ValueError("at least one place of pod templates is needed")
-        return value
-
-
-class WorkloadSettings(Section):
-    """Which objects are read."""
-
-    kinds: tuple[KindSettings, ...] = Field(default=(), max_length=64)
-    """Kinds beyond those that are built in. The webhook's rules must name them too."""
 
 
 class LogSettings(Section):

@@ -8,11 +8,12 @@ Pure. A job is refused on `least` and passes on `enough`; nothing is refused wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from admission.codes import ORDER, Action, Mode, ReasonCode, Verdict
+from admission.exemption import Exemption
 from admission.review import Operation
 from admission.values import ClassVerdict, NodeClass, Workload
 
@@ -73,6 +74,14 @@ class Policy:
     on_unknown: Action = Action.WARN
     on_late: Action = Action.WARN
     """`allow` or `warn`; a late answer never denies."""
+    exemption: Exemption | None = None
+    """Valid now: what would be denied is warned about instead."""
+    remark: str = ""
+    """Why an exemption that somebody wrote down does not count."""
+
+    def strict(self) -> Policy:
+        """Return the same policy with mode `enforce` and no exemption."""
+        return replace(self, mode=Mode.ENFORCE, exemption=None)
 
 
 def class_verdict(node_class: NodeClass, estimate: Estimate | None) -> ClassVerdict:
@@ -153,12 +162,13 @@ def action_of(
     """Return what the API server is told.
 
     A verdict on a job whose program was not seen (not *is_certain*) is never a denial: a wrong
-    "no" is the worst answer.
+    "no" is the worst answer. Nor is it on one that is exempt.
     """
     if policy.mode is Mode.OFF or workload.controlled or is_observed(workload):
         return Action.ALLOW
     wanted = _wanted(verdict, policy, is_late=is_late)
-    denies = policy.mode is Mode.ENFORCE and is_certain and may_deny(workload, change)
+    is_strict = policy.mode is Mode.ENFORCE and policy.exemption is None
+    denies = is_strict and is_certain and may_deny(workload, change)
     if wanted is Action.DENY and not denies:
         return Action.WARN
     return wanted

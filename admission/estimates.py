@@ -94,6 +94,11 @@ class EstimatePool:
         """Return how many questions wait for a worker."""
         return self._turns.num_waiting
 
+    def retain(self, retention: Retention) -> None:
+        """Remember answers by *retention* from now on."""
+        self._estimates.retain(retention)
+        self._fits.retain(retention)
+
     async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order (see `Estimator`)."""
         return await AskingPool(self).estimate(job, devices)
@@ -196,6 +201,10 @@ class _Answers(Generic[T]):
         self._clock = clock
         self._running: dict[Key, Awaited[T]] = {}
         self._errands: set[Errand[T]] = set()
+
+    def retain(self, retention: Retention) -> None:
+        """Remember by *retention* from now on."""
+        self._memory.retain(retention)
 
     def ask(
         self, job: Job, devices: Sequence[Device], *, asker: str

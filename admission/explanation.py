@@ -2,21 +2,35 @@
 
     Judgement -> JSON types (docs/contracts.md, section 4)
 
-The top level repeats the unit that decided.
+The top level repeats the unit that decided. `steer` is what would be added to the affinity of its
+pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from admission.decision import budget_of
 from admission.judge.conclusion import deciding_unit
-from admission.values import ClassVerdict, Finding, Judgement, UnitJudgement, WorkloadRef
+from admission.values import (
+    ClassVerdict,
+    Finding,
+    Json,
+    Judgement,
+    UnitJudgement,
+    WorkloadRef,
+)
+
+NOT_STEERED: Mapping[str, Json] = MappingProxyType({})
 
 
-def explanation_of(judgement: Judgement) -> dict[str, Any]:
-    """Return the entry of one workload. What is not known is an empty mapping or left out."""
+def explanation_of(judgement: Judgement, steer: Mapping[str, Json] = NOT_STEERED) -> dict[str, Any]:
+    """Return the entry of one workload. What is not known is an empty mapping or left out.
+
+    *steer* is what would be added to the affinity of each pod template, by its field path.
+    """
     unit = deciding_unit(judgement)
     return {
         "workload": _workload(judgement.workload.ref),
@@ -29,9 +43,9 @@ def explanation_of(judgement: Judgement) -> dict[str, Any]:
         "sources": dict(unit.reading.sources) if unit else {},
         "estimate": _estimate(unit),
         "nodes": _nodes(unit.classes) if unit else [],
-        "steer": {},
+        "steer": _steer(unit, steer),
         "unknowns": _unknowns(unit.findings if unit else judgement.workload.problems),
-        "units": [_unit(judged) for judged in judgement.units],
+        "units": [_unit(judged, steer) for judged in judgement.units],
     }
 
 
@@ -44,7 +58,7 @@ def _workload(ref: WorkloadRef) -> dict[str, str]:
     }
 
 
-def _unit(judged: UnitJudgement) -> dict[str, Any]:
+def _unit(judged: UnitJudgement, steer: Mapping[str, Json]) -> dict[str, Any]:
     unit = judged.unit
     return {
         "role": unit.role,
@@ -57,9 +71,14 @@ def _unit(judged: UnitJudgement) -> dict[str, Any]:
         "sources": dict(judged.reading.sources),
         "estimate": _estimate(judged),
         "verdict": str(judged.verdict),
-        "steer": {},
+        "steer": _steer(judged, steer),
         "nodes": _nodes(judged.classes),
     }
+
+
+def _steer(judged: UnitJudgement | None, steer: Mapping[str, Json]) -> dict[str, Any]:
+    """Return `{nodeAffinity: …}`, nothing for pods that go where they go."""
+    return dict(steer.get(judged.unit.template, {})) if judged else {}
 
 
 def _spec(judged: UnitJudgement | None) -> dict[str, Any]:

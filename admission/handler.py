@@ -11,21 +11,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
 from admission.audit import audit_of
-from admission.codes import Action, Mode
-from admission.config import PolicySettings, SteeringSettings
+from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.errors import RequestError
 from admission.estimates import AskingPool, EstimatePool
 from admission.handling.asked import Asked, Cluster, Counting
 from admission.handling.counting import Books
 from admission.handling.judging import UNREAD, Judging
 from admission.handling.mutating import Mutating, Patch
-from admission.handling.policies import Policies
+from admission.handling.policies import Policies, utc_now
+from admission.handling.withheld import WithheldDenials
 from admission.judge.rounds import TimedFetching
+from admission.policy_settings import PolicySettings, SteeringSettings
 from admission.reader import SMALL_BODY, ReviewReader, is_small
 from admission.response import Answer, allowed, denied, errored
 from admission.review import (
@@ -40,6 +42,7 @@ from admission.review import (
 from admission.steer.notes import VERDICT
 from admission.steer.terms import RECORD
 from admission.values import Json, Judgement
+from admission.workloads.kind import Kinds
 
 __all__ = ["FAULT_WARNING", "UNREAD", "Handler"]
 
@@ -47,7 +50,22 @@ FAULT_WARNING = "this job could not be checked, which is our fault; it was let t
 AGAIN_SECONDS = 1.0
 """How long `/validate` waits for an object that `/mutate` has judged: it was told already."""
 
+_DISABLED = {
+    "verdict": Verdict.SKIPPED.value,
+    "mode": Mode.OFF.value,
+    "reason": ReasonCode.DISABLED.value,
+}
+
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desk:
+    """The settings at work. A review keeps those that it began with."""
+
+    policies: Policies
+    judging: Judging
+    mutating: Mutating
 
 
 class Handler:
@@ -62,23 +80,48 @@ class Handler:
         metrics: Counting,
         steering: SteeringSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = utc_now,
         reader: ReviewReader | None = None,
         sources: TimedFetching | None = None,
     ) -> None:
         self._pool = pool
         self._clock = clock
-        self._policies = Policies(
-            policy=policy, steering=steering or SteeringSettings(), cluster=cluster
-        )
-        self._judging = Judging(
-            cluster=cluster, reader=reader or ReviewReader(), sources=sources, clock=clock
-        )
-        self._mutating = Mutating(
-            judging=self._judging, policies=self._policies, cluster=cluster, metrics=metrics
-        )
-        self._books = Books(metrics=metrics, clock=clock)
+        self._now = now
+        self._cluster = cluster
+        self._metrics = metrics
+        self._reader = reader or ReviewReader()
+        self._desk = self._new_desk(policy, steering or SteeringSettings(), sources)
+        self._withheld = WithheldDenials(now=now)
+        self._books = Books(metrics=metrics, clock=clock, withheld=self._withheld)
         self._mutates = False
         """Whether `/mutate` is asked at all: whoever writes an object can annotate it as well."""
+
+    def use(
+        self,
+        *,
+        policy: PolicySettings,
+        steering: SteeringSettings,
+        kinds: Kinds,
+        sources: TimedFetching | None,
+    ) -> None:
+        """Answer by these settings from the next review on."""
+        self._reader = self._reader.of(kinds)
+        self._desk = self._new_desk(policy, steering, sources)
+
+    def report(self) -> bytes:
+        """Return the last denials that were withheld, as JSON."""
+        return self._withheld.text()
+
+    def _new_desk(
+        self, policy: PolicySettings, steering: SteeringSettings, sources: TimedFetching | None
+    ) -> _Desk:
+        cluster = self._cluster
+        policies = Policies(policy=policy, steering=steering, cluster=cluster, now=self._now)
+        judging = Judging(cluster=cluster, reader=self._reader, sources=sources, clock=self._clock)
+        mutating = Mutating(
+            judging=judging, policies=policies, cluster=cluster, metrics=self._metrics
+        )
+        return _Desk(policies=policies, judging=judging, mutating=mutating)
 
     async def answer(
         self,
@@ -98,6 +141,10 @@ class Handler:
             return review
         if review.operation not in JUDGED:
             return allowed(review.uid)
+        desk = self._desk
+        if not desk.policies.policy.enabled:
+            self._books.passed(review, route=route, started=started)
+            return allowed(review.uid, audit=_DISABLED)
         asked = Asked(
             review=review,
             estimator=AskingPool(self._pool, asker=review.namespace),
@@ -108,22 +155,22 @@ class Handler:
         )
         try:
             if route is Route.MUTATE:
-                return await self._mutated(asked)
-            return await self._validated(asked)
+                return await self._mutated(desk, asked)
+            return await self._validated(desk, asked)
         except RequestError as error:
             return _refused(error, uid=review.uid)
         except Exception:
-            return self._fault(review, started=started)
+            return self._fault(desk, review, started=started)
         finally:
             asked.estimator.leave()
 
-    async def _mutated(self, asked: Asked) -> Answer:
+    async def _mutated(self, desk: _Desk, asked: Asked) -> Answer:
         self._mutates = True
-        judgement, patch = await self._mutating.mutated(asked)
+        judgement, patch = await desk.mutating.mutated(asked)
         self._books.reviewed(asked, judgement, route=Route.MUTATE, num_operations=len(patch))
         return _answer(asked.review, judgement, patch)
 
-    async def _validated(self, asked: Asked) -> Answer:
+    async def _validated(self, desk: _Desk, asked: Asked) -> Answer:
         """Judge the object as it will be stored; one that was told its verdict waits no longer.
 
         The answer comes from the cache as a rule: nothing that `/mutate` wrote is believed.
@@ -131,18 +178,18 @@ class Handler:
         if self._mutates and _is_told(asked.review.object):
             ends = min(asked.ends, self._clock() + AGAIN_SECONDS)
             asked = replace(asked, ends=ends, is_again=True)
-        policy = self._policies.of(asked.review)
-        read = await self._judging.read(asked, asked.review.object)
-        judgement = await self._judging.judged(asked, read, policy)
-        judgement = await self._judging.answered(asked, judgement, policy)
+        policy = desk.policies.of(asked.review)
+        read = await desk.judging.read(asked, asked.review.object)
+        judgement = await desk.judging.judged(asked, read, policy)
+        judgement = await desk.judging.answered(asked, judgement, policy)
         if asked.is_again and judgement.cache == "late":
-            judgement = replace(judgement, action=Action.ALLOW, warnings=())
+            judgement = replace(judgement, action=Action.ALLOW, warnings=(), is_spared=False)
         self._books.reviewed(asked, judgement, route=Route.VALIDATE)
         return _answer(asked.review, judgement)
 
-    def _fault(self, review: Review, *, started: float) -> Answer:
+    def _fault(self, desk: _Desk, review: Review, *, started: float) -> Answer:
         """Let the object pass and say so; nothing of what went wrong leaves this process."""
-        mode = self._policies.mode_of(review.namespace)
+        mode = desk.policies.mode_of(review)
         self._books.failed(review, mode=mode, started=started)
         return allowed(review.uid, warnings=() if mode is Mode.OFF else (FAULT_WARNING,))
 

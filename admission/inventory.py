@@ -28,6 +28,7 @@ from estimator.errors import Problem, SpecError
 MODE_LABEL = "vramgate.dev/mode"
 STEER_LABEL = "vramgate.dev/steer"
 MOST_DEPARTED = 500
+SECONDS_PER_DAY = 86400.0
 SETTLE_SECONDS = 0.2
 """Changes within it are taken together: a pool of a hundred nodes starts at once."""
 REVISIT_SECONDS = 3600.0
@@ -42,6 +43,10 @@ class DepartedNodes:
     def __init__(self, *, keep_seconds: float) -> None:
         self._keep_seconds = keep_seconds
         self._left: OrderedDict[bytes, tuple[Json, float]] = OrderedDict()
+
+    def keep(self, seconds: float) -> None:
+        """Keep what is gone for *seconds*, what is gone already included."""
+        self._keep_seconds = seconds
 
     def update(
         self, before: Mapping[str, Json], after: Mapping[str, Json], *, now: float
@@ -101,6 +106,12 @@ class Inventory:
     def steer_of(self, namespace: str) -> Steer | None:
         """Return how hard the namespace's label wants pods to be steered, if it says so."""
         return self._steers.get(namespace)
+
+    def configure(self, settings: NodeSettings) -> None:
+        """Take the classes, pools and times of *settings*; the cards are computed again."""
+        self._settings = settings
+        self._departed.keep(settings.keep_days * SECONDS_PER_DAY)
+        self._arrived.set()
 
     def set_nodes(self, nodes: Mapping[str, Json]) -> None:
         """Take *nodes* as what the cluster has now."""

@@ -20,66 +20,30 @@ from prometheus_client import (
     generate_latest,
 )
 
-from admission import workloads
 from admission.cache import CacheResult
 from admission.certificates.problems import CertificateProblem
-from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.codes import Action, Mode, Verdict
 from admission.config import package_version
-from admission.values import NodeClass
-from estimator.errors import (
-    EstimateTimeoutError,
-    EstimatorError,
-    MemoryLimitError,
-    SpecError,
-    TraceError,
-    UnsupportedJobError,
-)
-from estimator.notes import UnknownCode
-from estimator.result import Estimate, Method
-from estimator.spec import Framework, JobSpec
-
-OTHER = "other"
-"""The label of everything that is not in its closed set."""
-NONE = "none"
-FAULT = "fault"
-"""The unknown code of a review that failed on our own account."""
-
-KINDS = (*dict.fromkeys(kind for _, kind in workloads.KINDS), OTHER)
-CACHE = ("hit", "miss", "late", NONE)
-METHODS = (*(method.value for method in Method), NONE)
-OUTCOMES = (
-    "ok",
-    *(
-        kind.kind
-        for kind in (
-            SpecError,
-            UnsupportedJobError,
-            TraceError,
-            EstimateTimeoutError,
-            MemoryLimitError,
-        )
-    ),
-)
-_SOURCE_MARKS = {
-    "annotation": "annotation",
-    ".args": "args",
-    ".command": "args",
-    "configmap": "config",
-    "env ": "env",
-    "recipe": "registry",
-    "default": "default",
-}
-SOURCES = (*dict.fromkeys(_SOURCE_MARKS.values()), OTHER)
-CODES = (
-    *dict.fromkeys((*(code.value for code in ReasonCode), *(code.value for code in UnknownCode))),
-    FAULT,
+from admission.metric_labels import (
+    BUCKETS,
+    CACHE,
+    CODES,
+    KINDS,
+    METHODS,
+    NONE,
     OTHER,
+    OUTCOMES,
+    RELOADS,
+    SOURCE_MARKS,
+    SOURCES,
+    WITHHELD,
+    closed,
+    possible_actions,
 )
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds: from a cached review to the longest webhook timeout anybody uses."""
-
-_WARNED = (Verdict.OOM, Verdict.UNKNOWN, Verdict.TIGHT)
-_DENIED = (Verdict.OOM, Verdict.UNKNOWN)
+from admission.values import NodeClass
+from estimator.errors import EstimatorError
+from estimator.result import Estimate
+from estimator.spec import Framework, JobSpec
 
 
 class Metrics:
@@ -139,6 +103,23 @@ class Metrics:
             ("kind",),
             registry=registry,
         )
+        self._withheld = Counter(
+            "vramgate_would_deny_total",
+            "Objects that mode warn or an exemption alone kept from being denied.",
+            ("kind", "because"),
+            registry=registry,
+        )
+        self._reloads = Counter(
+            "vramgate_settings_reloads_total",
+            "Changes of the settings file, by what became of them.",
+            ("outcome",),
+            registry=registry,
+        )
+        self._enabled = Gauge(
+            "vramgate_policy_enabled",
+            "0 while policy.enabled is false and everything passes unread.",
+            registry=registry,
+        )
         self._dropped = Counter(
             "vramgate_patches_dropped_total",
             "Patches that were not sent because they would not apply as meant.",
@@ -174,27 +155,39 @@ class Metrics:
         self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
     ) -> None:
         """Count one answered review."""
-        known = _closed(kind, KINDS)
+        known = closed(kind, KINDS)
         self._reviews.labels(known, verdict.value, action.value, mode.value).inc()
-        self._review_seconds.labels(known, _closed(cache, CACHE, NONE)).observe(seconds)
+        self._review_seconds.labels(known, closed(cache, CACHE, NONE)).observe(seconds)
 
     def read(self, source: str) -> None:
         """Count where a job's model was read from, by the text that people are shown."""
         text = source.lower()
-        label = next((label for mark, label in _SOURCE_MARKS.items() if mark in text), OTHER)
+        label = next((label for mark, label in SOURCE_MARKS.items() if mark in text), OTHER)
         self._spec_source.labels(label).inc()
 
     def unknown(self, code: str) -> None:
         """Count one reason for `unknown`."""
-        self._unknown.labels(_closed(code, CODES)).inc()
+        self._unknown.labels(closed(code, CODES)).inc()
 
     def steered(self, kind: str) -> None:
         """Count one object whose pods were steered."""
-        self._steered.labels(_closed(kind, KINDS)).inc()
+        self._steered.labels(closed(kind, KINDS)).inc()
+
+    def denial_withheld(self, kind: str, because: str) -> None:
+        """Count one object that mode `warn` or an exemption alone kept from being denied."""
+        self._withheld.labels(closed(kind, KINDS), closed(because, WITHHELD)).inc()
+
+    def settings_reloaded(self, outcome: str) -> None:
+        """Count one change of the settings file."""
+        self._reloads.labels(closed(outcome, RELOADS)).inc()
+
+    def policy_enabled(self, is_enabled: bool) -> None:
+        """Show whether anything is judged at all."""
+        self._enabled.set(is_enabled)
 
     def patch_dropped(self, kind: str) -> None:
         """Count one patch that was not sent."""
-        self._dropped.labels(_closed(kind, KINDS)).inc()
+        self._dropped.labels(closed(kind, KINDS)).inc()
 
     def cache_asked(self, result: CacheResult) -> None:
         """Count one question to the cache."""
@@ -252,12 +245,17 @@ class Metrics:
         for kind in KINDS:
             for mode in Mode:
                 for verdict in Verdict:
-                    for action in _possible_actions(verdict, mode):
+                    for action in possible_actions(verdict, mode):
                         self._reviews.labels(kind, verdict.value, action.value, mode.value)
             for cache in CACHE:
                 self._review_seconds.labels(kind, cache)
             self._steered.labels(kind)
             self._dropped.labels(kind)
+            for because in WITHHELD:
+                self._withheld.labels(kind, because)
+        self.policy_enabled(True)
+        for reload in RELOADS:
+            self._reloads.labels(reload)
         for framework in Framework:
             for method in METHODS:
                 self._estimate_seconds.labels(framework.value, method)
@@ -272,20 +270,8 @@ class Metrics:
             self._unknown.labels(code)
 
 
-def _possible_actions(verdict: Verdict, mode: Mode) -> tuple[Action, ...]:
-    if mode is Mode.OFF or verdict not in _WARNED:
-        return (Action.ALLOW,)
-    if mode is Mode.ENFORCE and verdict in _DENIED:
-        return (Action.ALLOW, Action.WARN, Action.DENY)
-    return (Action.ALLOW, Action.WARN)
-
-
 def _class_labels(found: NodeClass) -> tuple[str, str, str]:
     """Return product, total memory in MiB (as the node label has it) and sharing."""
     total = found.device.total_bytes if found.device else None
     memory = "unknown" if total is None else str(total >> 20)
     return (found.product or "unknown", memory, found.sharing)
-
-
-def _closed(value: str, values: Sequence[str], fallback: str = OTHER) -> str:
-    return value if value in values else fallback

@@ -43,10 +43,20 @@ class Reader(Protocol):
 class ReviewReader:
     """Reads on the loop or beside it, as the size of a review tells."""
 
-    def __init__(self, read: Reader = read_views, *, kinds: Kinds = KINDS) -> None:
+    def __init__(
+        self,
+        read: Reader = read_views,
+        *,
+        kinds: Kinds = KINDS,
+        threads: Threads | None = None,
+    ) -> None:
         self._kinds = kinds
         self._read_views = read
-        self._threads = Threads(MAX_READING)
+        self._threads = threads or Threads(MAX_READING)
+
+    def of(self, kinds: Kinds) -> ReviewReader:
+        """Return a reader of *kinds* that takes turns with this one."""
+        return ReviewReader(self._read_views, kinds=kinds, threads=self._threads)
 
     async def read(
         self,

@@ -1,6 +1,6 @@
 """The HTTPS server in front of the handler.
 
-    POST /mutate, /validate -> handler -> Answer; GET /healthz, /readyz, /metrics
+    POST /mutate, /validate -> handler -> Answer; GET /healthz, /readyz, /metrics, /report
 
 Takes up a changed certificate, and on the way out answers what is in flight. Knows nothing of
 verdicts.
@@ -54,6 +54,8 @@ class Probes:
     metrics: Callable[[], bytes]
     certificate_loaded: Callable[[float], None]
     """Told when a served certificate expires (seconds since 1970)."""
+    report: Callable[[], bytes] = bytes
+    """The denials that were withheld, as JSON."""
 
 
 class WebhookServer:
@@ -157,6 +159,7 @@ class WebhookServer:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/report", self._report)
         return app
 
     @web.middleware
@@ -214,6 +217,9 @@ class WebhookServer:
         text = self._probes.metrics()
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         return web.Response(body=text, headers=headers)
+
+    async def _report(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._probes.report(), content_type="application/json")
 
     async def _load_certificate(self) -> None:
         try:

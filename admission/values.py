@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.exemption import Exemption
 from admission.share import Declared, Share
 from estimator.device import Device
 
@@ -270,3 +271,9 @@ class Judgement:
     warnings: tuple[str, ...]
     cache: str = "none"
     """hit, miss, late or none: for metrics."""
+    is_spared: bool = False
+    """In mode `enforce`, and without the exemption, it would have been denied."""
+    exemption: Exemption | None = None
+    """What spared it, where it was not the mode alone."""
+    steered: str = ""
+    """The terms that its pods were given, as JSON by pod template."""

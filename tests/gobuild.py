@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -60,6 +61,22 @@ def build(module: Module) -> Path:
         if not binaries.is_dir():
             _build_into(go, module, home)
     return binaries
+
+
+def downloaded(path: str, *, version: str, checksum: str) -> Path:
+    """Return the folder with the files of somebody's module, fetched first if Go has it not yet.
+
+    Raises:
+        BuildError: if Go is missing, it cannot be fetched, or it is not the module of *checksum*.
+    """
+    argv = [_find_go(), "mod", "download", "-json", f"{path}@{version}"]
+    with tempfile.TemporaryDirectory() as folder:  # outside every module of ours
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout) if done.stdout else {}
+    if done.returncode != 0 or found.get("Sum") != checksum:
+        reason = found.get("Error") or done.stderr.strip() or f"its checksum is {found.get('Sum')}"
+        raise BuildError(f"{path}@{version}: {reason}")
+    return Path(found["Dir"])
 
 
 def main(module: Module) -> int:

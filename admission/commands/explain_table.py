@@ -32,8 +32,13 @@ PLAIN_WIDTH = 120
 """Where the output is no terminal."""
 
 
-def print_judgements(judgements: Sequence[Judgement], console: Console | None = None) -> None:
-    """Print the table and the messages."""
+def print_judgements(
+    judgements: Sequence[Judgement],
+    console: Console | None = None,
+    *,
+    steered: Sequence[str] = (),
+) -> None:
+    """Print the table and the messages; *steered* says of each where it would be steered."""
     screen = console or Console(highlight=False)
     if not screen.is_terminal:
         screen = Console(file=screen.file, width=PLAIN_WIDTH, highlight=False)
@@ -46,10 +51,13 @@ def print_judgements(judgements: Sequence[Judgement], console: Console | None = 
         for row in _rows(judgement):
             table.add_row(*row)
     screen.print(table)
-    for judgement in judgements:
+    for index, judgement in enumerate(judgements):
+        where = steered[index] if index < len(steered) else ""
         screen.print()
         name = Text(job_name(judgement), style="bold")
         screen.print(Text.assemble(name, ": ", _told(judgement)), soft_wrap=True)
+        if where:
+            screen.print(Text(f"  {plain(where, limit=400)}"), soft_wrap=True)
         for reason in _faults(judgement):
             screen.print(Text(f"  failed: {reason}"), soft_wrap=True)
         for warning in bounded(noticed(judgement.units)):

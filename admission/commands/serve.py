@@ -20,20 +20,21 @@ import structlog
 import typer
 
 from admission import cluster
-from admission.cache import Retention
 from admission.certificate_settings import CertificateMode
 from admission.certificates.builtin import kept_certificates
 from admission.certificates.keeper import Keeper
+from admission.commands.live import Live, retention_of
 from admission.config import LogLevel, Settings, load_settings, package_version
 from admission.detect import load_parts
 from admission.errors import AdmissionError, SettingsError
 from admission.estimates import EstimatePool
 from admission.handler import Handler
-from admission.inventory import Inventory, read_nodes
+from admission.inventory import SECONDS_PER_DAY, Inventory, read_nodes
 from admission.logs import configure_logs
 from admission.metrics import Metrics
 from admission.reader import ReviewReader
 from admission.server import Probes, WebhookServer
+from admission.settings_file import SettingsFile
 from admission.sources.fetching import Fetcher
 from admission.sources.setup import fetcher_of
 from admission.values import Json
@@ -43,7 +44,6 @@ from estimator.errors import Problem
 from estimator.workers.limits import Limits
 from estimator.workers.pool import Workers
 
-SECONDS_PER_DAY = 86400.0
 SWITCH_SECONDS = 0.001
 """How long the event loop waits for a thread that reads a review (the interpreter's default: 5 ms).
 A review takes the lock some five times."""
@@ -66,7 +66,7 @@ def command(
     settings = load_settings(config)
     configure_logs(log_level or settings.logs.level, form=settings.logs.format)
     try:
-        asyncio.run(serve(settings, kubeconfig=kubeconfig))
+        asyncio.run(serve(settings, kubeconfig=kubeconfig, file=config, log_level=log_level))
     except AdmissionError:
         raise
     except Exception:
@@ -74,8 +74,16 @@ def command(
         raise
 
 
-async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
+async def serve(
+    settings: Settings,
+    *,
+    kubeconfig: Path | None,
+    file: Path | None = None,
+    log_level: LogLevel | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT, then answer what is in flight and return.
+
+    *settings* are those of *file*, which is taken again when it changes.
 
     Raises:
         SettingsError: if the certificate, the nodes or a port cannot be had.
@@ -95,7 +103,7 @@ async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
     pool = EstimatePool(
         workers,
         max_concurrent=workers.max_concurrent,
-        retention=_retention(settings),
+        retention=retention_of(settings),
         watcher=metrics,
     )
     async with contextlib.AsyncExitStack() as stack:
@@ -112,8 +120,20 @@ async def serve(settings: Settings, *, kubeconfig: Path | None) -> None:
             sources=fetcher_of(settings.sources, client=client),
             keeper=keeper,
         )
-        server = _server(settings, parts)
-        async with server.running():
+        handler = _handler(settings, parts)
+        live = Live(
+            running=settings,
+            handler=handler,
+            pool=pool,
+            inventory=inventory,
+            metrics=metrics,
+            sources=parts.sources,
+            client=client,
+            log_level=log_level,
+        )
+        live.take(settings)
+        server = _server(settings, parts, handler)
+        async with server.running(), _followed(file, live):
             await workers.start()
             await _until_told_to_stop()
     _log.info("stopped")
@@ -138,8 +158,25 @@ class _Parts:
         return self.keeper.not_ready() if self.keeper else None
 
 
-def _server(settings: Settings, parts: _Parts) -> WebhookServer:
-    handler = Handler(
+@contextlib.asynccontextmanager
+async def _followed(file: Path | None, live: Live) -> AsyncIterator[None]:
+    """Take the settings of *file* whenever it changes."""
+    if file is None:
+        yield
+        return
+    followed = SettingsFile(
+        file, running=live.running, take=live.take, tell=live.metrics.settings_reloaded
+    )
+    task = asyncio.create_task(followed.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _handler(settings: Settings, parts: _Parts) -> Handler:
+    return Handler(
         policy=settings.policy,
         steering=settings.steering,
         cluster=parts.inventory,
@@ -148,6 +185,9 @@ def _server(settings: Settings, parts: _Parts) -> WebhookServer:
         sources=parts.sources,
         reader=ReviewReader(kinds=with_custom(KINDS, settings.workloads.kinds)),
     )
+
+
+def _server(settings: Settings, parts: _Parts, handler: Handler) -> WebhookServer:
     return WebhookServer(
         settings.server,
         reviewer=handler,
@@ -155,6 +195,7 @@ def _server(settings: Settings, parts: _Parts) -> WebhookServer:
             not_ready=parts.not_ready,
             metrics=lambda: _exposition(parts),
             certificate_loaded=parts.metrics.certificate_expires,
+            report=handler.report,
         ),
         certificate=parts.keeper.certificate if parts.keeper else None,
     )
@@ -165,14 +206,6 @@ def _exposition(parts: _Parts) -> bytes:
     states["waiting"] += parts.pool.num_waiting
     parts.metrics.workers(states)
     return parts.metrics.text()
-
-
-def _retention(settings: Settings) -> Retention:
-    return Retention(
-        entries=settings.cache.entries,
-        failure_seconds=settings.cache.failure_seconds,
-        timeout_failure_seconds=settings.cache.timeout_failure_seconds,
-    )
 
 
 def _client(settings: Settings, kubeconfig: Path | None) -> cluster.Client | None:

@@ -48,6 +48,9 @@ class Counting(Protocol):
     def steered(self, kind: str) -> None:
         """Count one object whose pods were steered."""
 
+    def denial_withheld(self, kind: str, because: str) -> None:
+        """Count one object that mode `warn` or an exemption alone kept from being denied."""
+
     def patch_dropped(self, kind: str) -> None:
         """Count one patch that was not sent."""
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import structlog
 
 from admission.cache import CacheResult
-from admission.codes import Action, Mode, Verdict
+from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.handling.asked import Asked, Counting
-from admission.metrics import FAULT
+from admission.handling.withheld import Because, WithheldDenials, because_of
+from admission.metric_labels import FAULT
 from admission.review import Review, Route
 from admission.values import Judgement
 
@@ -26,6 +27,7 @@ class Books:
 
     metrics: Counting
     clock: Callable[[], float]
+    withheld: WithheldDenials
 
     def reviewed(
         self, asked: Asked, judgement: Judgement, *, route: Route, num_operations: int = 0
@@ -43,6 +45,7 @@ class Books:
         )
         if not asked.is_again:
             self._count_reading(judgement)
+        because = self._withheld(review, judgement, route)
         _log.info(
             "reviewed",
             route=route.value,
@@ -58,6 +61,34 @@ class Books:
             mode=judgement.mode.value,
             cache=cache,
             operations=num_operations,
+            seconds=round(seconds, 4),
+            **({"would_deny": because.value} if because else {}),
+        )
+
+    def passed(self, review: Review, *, route: Route, started: float) -> None:
+        """Count and log a review that was let pass unread, the policy being switched off."""
+        seconds = self.clock() - started
+        self.metrics.reviewed(
+            kind=review.kind,
+            verdict=Verdict.SKIPPED,
+            action=Action.ALLOW,
+            mode=Mode.OFF,
+            cache="none",
+            seconds=seconds,
+        )
+        _log.info(
+            "reviewed",
+            route=route.value,
+            uid=review.uid,
+            kind=review.kind,
+            namespace=review.namespace,
+            name=review.name,
+            operation=review.operation.value,
+            dry_run=review.dry_run,
+            verdict=Verdict.SKIPPED.value,
+            reason=ReasonCode.DISABLED.value,
+            action=Action.ALLOW.value,
+            mode=Mode.OFF.value,
             seconds=round(seconds, 4),
         )
 
@@ -81,6 +112,17 @@ class Books:
             seconds=seconds,
         )
         self.metrics.unknown(FAULT)
+
+    def _withheld(self, review: Review, judgement: Judgement, route: Route) -> Because | None:
+        """Note a denial that was withheld, once an object: `/validate` sees what is stored.
+
+        A dry run stores nothing, and is logged without being noted.
+        """
+        because = because_of(judgement)
+        if because is not None and route is Route.VALIDATE and not review.dry_run:
+            self.withheld.add(judgement, name=_name(review, judgement))
+            self.metrics.denial_withheld(review.kind, because.value)
+        return because
 
     def _count_reading(self, judgement: Judgement) -> None:
         for unit in judgement.units:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from admission.codes import Action, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of
@@ -85,11 +86,18 @@ class Judging:
             )
 
     async def answered(self, asked: Asked, judgement: Judgement, policy: Policy) -> Judgement:
-        """Return *judgement*; before an update is denied, that of what is stored counts too."""
-        if judgement.action is not Action.DENY or asked.review.operation is Operation.CREATE:
+        """Return *judgement*; before an update is denied, that of what is stored counts too.
+
+        And before it is reported that mode `enforce` would have denied it.
+        """
+        is_denied = judgement.action is Action.DENY
+        is_grave = is_denied or judgement.is_spared
+        if not is_grave or asked.review.operation is Operation.CREATE:
             return judgement
         change = await self._change(asked, judgement.workload, policy)
-        return conclude(judgement.workload, judgement.units, policy=policy, change=change)
+        again = conclude(judgement.workload, judgement.units, policy=policy, change=change)
+        # What no change of an update could deny is not said to be exempt from it.
+        return again if is_denied or judgement.exemption else _spared_as(judgement, again)
 
     async def _change(self, asked: Asked, workload: Workload, policy: Policy) -> Change:
         """Return what an update changes. What is stored and cannot be judged in time was `oom`."""
@@ -109,6 +117,11 @@ class Judging:
         was = await self.judged(asked, read, policy)
         was_oom = was.verdict is Verdict.OOM or was.cache == "late"
         return Change(operation=Operation.UPDATE, was_oom=was_oom)
+
+
+def _spared_as(judgement: Judgement, again: Judgement) -> Judgement:
+    """Return *judgement* with what *again* says of its being spared; its warnings stay."""
+    return replace(judgement, is_spared=again.is_spared, exemption=again.exemption)
 
 
 def _unread(review: Review, policy: Policy) -> Judgement:

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import orjson
 import structlog
 
 from admission.codes import Action, Mode, Verdict
@@ -87,6 +88,7 @@ class Mutating:
             return await self.judging.answered(asked, judgement, policy), ()
         if patch and any(plan.terms for plan in plans):
             self.metrics.steered(review.kind)
+            answered = replace(answered, steered=terms_text(plans))
         return answered, patch
 
     def _patch(
@@ -119,6 +121,16 @@ class Mutating:
             self.metrics.patch_dropped(review.kind)
             return None
         return patch
+
+
+def terms_text(plans: tuple[TemplatePlan, ...]) -> str:
+    """Return the terms of each pod template as JSON: `spec.template` (empty: a Pod) -> terms."""
+    terms = {
+        ".".join(map(str, plan.place)): orjson.Fragment(plan.terms.text())
+        for plan in plans
+        if plan.terms
+    }
+    return orjson.dumps(terms).decode()
 
 
 def _steered(judgement: Judgement, plans: tuple[TemplatePlan, ...], policy: Policy) -> Judgement:

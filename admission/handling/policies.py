@@ -1,20 +1,28 @@
 """How far an answer may go: settings, the namespace's labels, the object's own.
 
-Review, settings, Cluster -> Policy, Steer
+Review, settings, Cluster, now -> Policy, Steer
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from admission.codes import Action, Mode, Steer
-from admission.config import PolicySettings, SteeringSettings
 from admission.decision import Policy
 from admission.handling.asked import Cluster
+from admission.handling.exemptions import exemption_of
 from admission.inventory import mode_label, steer_label
+from admission.policy_settings import PolicySettings, SteeringSettings
 from admission.review import Review
 from admission.values import Json
+
+
+def utc_now() -> datetime:
+    """Return the moment it is."""
+    return datetime.now(UTC)
+
 
 _BY_MODE = {Mode.ENFORCE: Steer.REQUIRED, Mode.WARN: Steer.PREFERRED, Mode.OFF: Steer.OFF}
 
@@ -26,21 +34,24 @@ class Policies:
     policy: PolicySettings
     steering: SteeringSettings
     cluster: Cluster
+    now: Callable[[], datetime] = utc_now
+    """Exemptions end by the clock of the wall."""
 
     def of(self, review: Review) -> Policy:
         """Return the install's policy with the mode of the namespace or, where it may, the job."""
-        mode = self.mode_of(review.namespace)
-        if self.policy.workloads_may_loosen:
-            mode = mode_label(_metadata(review)) or mode
+        exemption, remark = exemption_of(review, self.policy, now=self.now())
         return Policy(
-            mode=mode,
+            mode=self.mode_of(review),
             on_unknown=self.policy.on_unknown,
             on_late=Action(self.policy.on_late.value),
+            exemption=exemption,
+            remark=remark,
         )
 
-    def mode_of(self, namespace: str) -> Mode:
-        """Return the mode of a namespace."""
-        return self.cluster.mode_of(namespace) or self.policy.mode
+    def mode_of(self, review: Review) -> Mode:
+        """Return the mode: the object's own where it may, the namespace's, the install's."""
+        own = mode_label(_metadata(review)) if self.policy.workloads_may_loosen else None
+        return own or self.cluster.mode_of(review.namespace) or self.policy.mode
 
     def steer(self, review: Review, mode: Mode) -> Steer:
         """Return how hard to steer: as the object's label says, the namespace's, the settings."""

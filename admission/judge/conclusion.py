@@ -6,6 +6,7 @@ UnitJudgements, Policy -> Judgement
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of, is_observed, worst_verdict
@@ -26,14 +27,16 @@ def conclude(
         verdict, reason = Verdict.UNKNOWN, str(problem.code)
     else:
         reason = str(deciding[0].reason if deciding else workload.skip or ReasonCode.NO_GPU)
-    action = action_of(
+    decided = partial(
+        action_of,
         verdict,
         workload,
-        policy=policy,
         change=change,
         is_late=problem is None and all(judged.reason == ReasonCode.LATE for judged in deciding),
         is_certain=problem is not None or any(judged.reading.is_certain for judged in deciding),
     )
+    action, strictly = decided(policy=policy), decided(policy=policy.strict())
+    is_spared = policy.mode is not Mode.OFF and strictly is Action.DENY and action is not strictly
     nothing = problem_wording(problem) if problem else Wording(need=skip_text(reason))
     spoken = _spoken(deciding, num_units=len(units)) or (("", nothing),)
     return Judgement(
@@ -45,8 +48,10 @@ def conclude(
         reason=reason,
         message=_message(spoken),
         hints=tuple(dict.fromkeys(hint for _, wording in spoken for hint in hints_of(wording))),
-        warnings=_warnings(workload, units, spoken, action=action, mode=policy.mode),
+        warnings=_warnings(workload, units, spoken, action=action, policy=policy, spared=is_spared),
         cache=_cache(units),
+        is_spared=is_spared,
+        exemption=policy.exemption if is_spared else None,
     )
 
 
@@ -89,15 +94,20 @@ def _warnings(
     spoken: Iterable[tuple[str, Wording]],
     *,
     action: Action,
-    mode: Mode,
+    policy: Policy,
+    spared: bool,
 ) -> tuple[str, ...]:
-    """Return what the person is warned of: the verdict, and conflicts found while reading."""
-    if mode is Mode.OFF or workload.controlled or is_observed(workload):
+    """Return what the person is warned of: the verdict, exemptions, conflicts found in reading."""
+    if policy.mode is Mode.OFF or workload.controlled or is_observed(workload):
         return ()
     lines: list[str] = []
+    if spared and policy.exemption is not None:
+        lines.append(policy.exemption.sentence())
     if action is Action.WARN:
         for about, wording in spoken:
             lines += warnings_of(wording, about=about)
+    if policy.remark and (spared or action is Action.DENY):
+        lines.append(policy.remark)
     return bounded((*lines, *noticed(units)))
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from admission.config import HubSettings, SourceSettings
 from admission.errors import SettingsError
+from admission.source_settings import HubSettings, SourceSettings
 from admission.sources.fetching import Fetcher, Source
 from admission.sources.guard import Hosts
 from admission.sources.hub import Hub, HubAccess

@@ -20,7 +20,7 @@ from admission.workloads.units import Template, limited, template_of
 from estimator.errors import Problem
 
 if TYPE_CHECKING:
-    from admission.config import KindSettings, KindTemplate
+    from admission.workload_settings import KindSettings, KindTemplate
 
 EACH = "[*]"
 MAX_FOUND = 256

@@ -79,3 +79,16 @@ def test_timeout_is_remembered_twice_as_long_each_time() -> None:
 
     assert [memory.seconds(slow, before=before) for before in (None, 100, 200)] == [100, 200, 300]
     assert patient.seconds(slow, before=500) == 500
+
+
+def test_smaller_cache_forgets_at_once_and_a_larger_one_nothing() -> None:
+    """The least recently used go first."""
+    cache: Cache[str, int] = Cache(entries=3)
+    for number, key in enumerate("abc"):
+        cache.put(key, number)
+
+    cache.resize(2)
+    cache.resize(3)
+    cache.put("d", 3)
+
+    assert [cache.get(key) for key in "abcd"] == [None, 1, 2, 3]

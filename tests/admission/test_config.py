@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 from admission.codes import Action, Mode, Steer
-from admission.config import LateAction, Settings, load_settings, parse_settings
+from admission.config import Settings, load_settings, parse_settings
 from admission.errors import SettingsError
+from admission.policy_settings import LateAction
 from estimator.spec import Framework
 
 
@@ -32,6 +34,57 @@ def test_empty_file_means_every_default() -> None:
     assert settings.server.port == 8443
     assert settings.workers.preload == (Framework.PYTORCH,)
     assert settings.workers.timeout_seconds == 60.0
+
+
+@pytest.mark.parametrize("off", ["off", "'off'", "Off"])
+def test_off_means_off_without_quotes_too(off: str) -> None:
+    """YAML 1.1 reads the bare word as false; nobody who writes it means anything else."""
+    settings = parse_settings(f"policy: {{mode: {off}}}\nsteering: {{default: {off}}}")
+
+    assert settings.policy.mode is Mode.OFF
+    assert settings.steering.default is Steer.OFF
+
+
+def test_on_is_no_mode() -> None:
+    """What would it mean: warn, or enforce?"""
+    (problem,) = problems("policy: {mode: on}")
+
+    assert problem.startswith("policy.mode: True is not one of")
+
+
+def test_exemption_has_an_end_with_a_time_zone_and_a_reason() -> None:
+    """One without either would be forgotten, or end at somebody's midnight."""
+    settings = parse_settings(
+        """
+        policy:
+          exemptions:
+            - {namespace: team, name: 'sweep-*', until: 2026-12-31T00:00:00Z, reason: OPS-7}
+            - {namespace: team, kind: Job, until: '2020-01-01T00:00:00+02:00', reason: over}
+        """
+    )
+
+    first, second = settings.policy.exemptions
+    assert first.until == datetime(2026, 12, 31, tzinfo=UTC)
+    assert (first.kind, second.name) == (None, "*")
+    assert second.until == datetime(2019, 12, 31, 22, tzinfo=UTC)
+
+
+def test_every_problem_of_an_exemption_is_said() -> None:
+    """Path, value and what is accepted, as of any other setting."""
+    found = problems(
+        """
+        policy:
+          exemptions:
+            - {namespace: Team, name: '[a]', until: 2026-12-31, reason: ''}
+            - {until: 2026-12-31T00:00:00}
+        """
+    )
+
+    starts = [problem.partition(":")[0] for problem in found]
+    assert starts == [
+        *(f"policy.exemptions[0].{key}" for key in ("namespace", "name", "until", "reason")),
+        *(f"policy.exemptions[1].{key}" for key in ("namespace", "until", "reason")),
+    ]
 
 
 def test_keys_are_camel_case_and_values_typed() -> None:

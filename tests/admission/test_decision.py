@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from admission.decision import (
     unit_verdict,
     worst_verdict,
 )
+from admission.exemption import Exemption
 from admission.review import Operation
 from admission.values import ClassVerdict
 from estimator.units import GIB
@@ -309,3 +311,20 @@ def test_update_is_denied_only_before_the_start_and_if_it_makes_things_worse(
     change = Change(operation=Operation.UPDATE, was_oom=was_oom, resumes=resumes)
 
     assert action(Verdict.OOM, change=change, started=started) is expected
+
+
+def test_exemption_warns_where_enforce_would_deny_and_loosens_nothing_else() -> None:
+    """Neither a warning nor what passes is changed by it."""
+    leave = Exemption(until=datetime(2026, 12, 31, tzinfo=UTC), source="settings")
+    exempt = Policy(mode=Mode.ENFORCE, on_unknown=Action.DENY, exemption=leave)
+
+    found = {verdict: action(verdict, policy=exempt) for verdict in Verdict}
+
+    assert found == {
+        Verdict.OOM: Action.WARN,
+        Verdict.UNKNOWN: Action.WARN,
+        Verdict.TIGHT: Action.WARN,
+        Verdict.FITS: Action.ALLOW,
+        Verdict.SKIPPED: Action.ALLOW,
+    }
+    assert action(Verdict.OOM, policy=exempt.strict()) is Action.DENY

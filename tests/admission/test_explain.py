@@ -17,7 +17,9 @@ from rich.console import Console
 from admission.cli import main
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.commands import explain
-from admission.commands.explain import Case, Output
+from admission.commands.cases import Case, read_case
+from admission.commands.explain import Output
+from admission.commands.explain_steer import Explained
 from admission.commands.explain_table import print_judgements
 from admission.decision import Cause, Change, Policy
 from admission.explanation import explanation_of
@@ -234,21 +236,21 @@ def test_markup_in_a_name_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     ref = WorkloadRef(api_version="v1", kind="Pod", namespace="", name="[red]x[/red]")
     named = _renamed(found, ref)
 
-    explain.write([named], Output.TEXT)
+    explain.write([Explained(judgement=named)], Output.TEXT)
 
     assert "[red]x[/red]" in capsys.readouterr().out
 
 
 def test_yaml_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """One document, two notations."""
-    found = [of_verdict(Verdict.OOM)]
+    found = [Explained(judgement=of_verdict(Verdict.OOM))]
 
     explain.write(found, Output.JSON)
     as_json = json.loads(capsys.readouterr().out)
     explain.write(found, Output.YAML)
     as_yaml = yaml.safe_load(capsys.readouterr().out)
 
-    assert as_json == as_yaml == [explanation_of(found[0])]
+    assert as_json == as_yaml == [explanation_of(found[0].judgement)]
 
 
 class FixedEstimator:
@@ -279,13 +281,15 @@ async def test_manifests_are_judged_in_order_against_the_nodes(tmp_path: Path) -
     jobs.write_text(yaml.safe_dump_all([gpu_job("a"), gpu_job("b")]), "utf-8")
     nodes.write_text(yaml.safe_dump(node()), "utf-8")
 
-    case = explain.read_case([str(jobs)], nodes=str(nodes), gpu=None)
+    case = read_case([str(jobs)], nodes=str(nodes), gpu=None)
     found = await explain.explain(
         case, estimator=FixedEstimator(), policy=Policy(mode=Mode.ENFORCE)
     )
 
-    assert [each.workload.ref.name for each in found] == ["a", "b"]
-    assert {(each.verdict, each.action) for each in found} == {(Verdict.OOM, Action.DENY)}
+    assert [each.judgement.workload.ref.name for each in found] == ["a", "b"]
+    assert {(each.judgement.verdict, each.judgement.action) for each in found} == {
+        (Verdict.OOM, Action.DENY)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,14 +315,15 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Run]:
 
 @pytest.mark.parametrize("arguments", [[], ["--gpu", "t4", "--nodes", "n.json"]])
 def test_cards_have_to_be_given(run: Callable[..., Run], arguments: list[str]) -> None:
-    """Neither or both of --nodes and --gpu is a usage error, with the next step."""
+    """None or several of --nodes, --gpu and --kubeconfig are a usage error, with the next step."""
     found = run("job.yaml", *arguments)
 
     assert found == Run(
         status=2,
         out="",
-        err="vramgate: one of --nodes and --gpu is needed: against which cards should it be "
-        "judged?\nhint: kubectl get nodes -o json > nodes.json, then --nodes nodes.json\n",
+        err="vramgate: one of --nodes, --gpu and --kubeconfig is needed: against which cards "
+        "should it be judged?\n"
+        "hint: kubectl get nodes -o json > nodes.json, then --nodes nodes.json\n",
     )
 
 
@@ -429,7 +434,7 @@ def test_case_holds_what_the_files_hold(tmp_path: Path) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     file.write_text(yaml.safe_dump_all([gpu_job(), config]), "utf-8")
 
-    case = explain.read_case([str(file)], nodes=None, gpu="t4")
+    case = read_case([str(file)], nodes=None, gpu="t4")
 
     assert isinstance(case, Case)
     assert case.manifests == read_manifests([str(file)], stdin=io.StringIO())

@@ -7,6 +7,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from admission.capacity.classes import classes_of
 from admission.codes import Action, Mode, Steer
-from admission.config import LateAction, LogFormat, LogLevel, PolicySettings, SteeringSettings
+from admission.config import LogFormat, LogLevel
 from admission.estimates import EstimatePool
 from admission.handler import (
     FAULT_WARNING,
@@ -26,6 +27,7 @@ from admission.handler import (
 from admission.judge.judging import Views, read_views
 from admission.logs import configure_logs
 from admission.metrics import Metrics
+from admission.policy_settings import LateAction, PolicySettings, SteeringSettings
 from admission.reader import (
     MAX_READING,
     MAX_UNREAD,
@@ -128,6 +130,7 @@ class Bench:
         nodes: Sequence[dict[str, Any]] = (),
         steering: SteeringSettings | None = None,
     ) -> None:
+        self.now = datetime(2026, 6, 1, tzinfo=UTC)
         self.workers = FakeWorkers()
         self.cluster = FakeCluster(*nodes)
         self.metrics = Metrics(CollectorRegistry())
@@ -138,6 +141,7 @@ class Bench:
             cluster=self.cluster,
             pool=self.pool,
             metrics=self.metrics,
+            now=lambda: self.now,
             reader=ReviewReader(read),
         )
 
@@ -190,6 +194,7 @@ def job(
     spec: object = None,
     gpus: int = 1,
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     suspend: bool = False,
     owner: str = "",
     started: bool = False,
@@ -212,7 +217,7 @@ def job(
             "name": "train",
             "namespace": "team",
             "labels": dict(labels or {}),
-            "annotations": {"vramgate.dev/spec": annotation},
+            "annotations": {"vramgate.dev/spec": annotation, **(annotations or {})},
             "ownerReferences": owners,
         },
         "spec": {"suspend": suspend, "template": {"spec": {"containers": [container]}}},

@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from admission.cache import CacheResult
 from admission.certificates.problems import CertificateProblem
 from admission.codes import Action, Mode, Verdict
-from admission.metrics import FAULT, Metrics
+from admission.metric_labels import FAULT
+from admission.metrics import Metrics
 from estimator.errors import EstimateTimeoutError
 from estimator.units import GIB
 from tests.builders import estimate, job_spec, node_class
@@ -30,6 +31,9 @@ NAMES = {
     "vramgate_gpu_class_usable_bytes",
     "vramgate_certificate_expiry_seconds",
     "vramgate_certificate_problems",
+    "vramgate_would_deny_total",
+    "vramgate_settings_reloads_total",
+    "vramgate_policy_enabled",
     "vramgate_build_info",
 }
 

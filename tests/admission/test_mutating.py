@@ -15,12 +15,12 @@ import orjson
 import pytest
 
 from admission.codes import Action, Mode, Steer
-from admission.config import PolicySettings, SteeringSettings
 from admission.estimates import AskingPool
 from admission.handling.asked import Asked
 from admission.handling.judging import Judging
 from admission.handling.mutating import Mutating
 from admission.handling.policies import Policies
+from admission.policy_settings import PolicySettings, SteeringSettings
 from admission.reader import ReviewReader
 from admission.review import Route, parse_review
 from admission.steer.notes import DIGEST, ENOUGH, LEAST, VERDICT
@@ -105,6 +105,18 @@ async def test_what_was_found_is_written_on_the_job_and_its_pods() -> None:
     assert RECORD not in notes_of(obj)
     container = obj["spec"]["template"]["spec"]["containers"][0]
     assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+async def test_audit_log_has_the_terms_that_the_pods_were_given() -> None:
+    """By pod template, as they are written down beside them; of no patch there are none."""
+    where = bench()
+
+    response, obj = await mutated(where, job(batch_size=MIDDLE))
+    silent, _ = await mutated(where, job(gpus=0))
+
+    record = orjson.loads(notes_of(obj["spec"]["template"])[RECORD])
+    assert orjson.loads(response["auditAnnotations"]["steered"]) == {"spec.template": record}
+    assert "steered" not in silent["auditAnnotations"]
 
 
 async def test_job_too_large_is_denied_here_already() -> None:

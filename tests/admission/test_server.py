@@ -59,6 +59,7 @@ class Site:
                 not_ready=lambda: self.not_ready,
                 metrics=self.bench.metrics.text,
                 certificate_loaded=self.expiries.append,
+                report=self.bench.handler.report,
             ),
             poll_seconds=0.01,
         )

@@ -6,15 +6,12 @@ is another: an alias of loopback, since there is no network to pods.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.chart.rendering import Document, Values, documents, of_kind
+from tests.chart.installing import argv_of, kubeconfig_of, values
+from tests.chart.rendering import Document, documents, of_kind
 from tests.chart.samples import JOB, cpu_template, gpu_template
 from tests.e2e.cluster import ControlPlane
 from tests.e2e.processes import Server, answers, free_ports, poll_until, start, wait_until_ready
@@ -22,42 +19,12 @@ from tests.e2e.rest import ApiServer
 
 pytestmark = pytest.mark.e2e
 
-SETTINGS = "/etc/vramgate/settings.yaml"
-
-
-def values(port: int, metrics_port: int) -> Values:
-    """Return values for a process on loopback that starts no framework."""
-    return {
-        "port": port,
-        "metricsPort": metrics_port,
-        "service": {"port": port},
-        "config": {"server": {"host": "127.0.0.1"}, "workers": {"preload": []}},
-    }
-
 
 def alias(service: Document) -> Document:
     """Return *service* as another name of loopback, at the same port."""
     ports = [{"name": each["name"], "port": each["port"]} for each in service["spec"]["ports"]]
     spec = {"type": "ExternalName", "externalName": "localhost", "ports": ports}
     return {**service, "spec": spec}
-
-
-def argv_of(found: tuple[Document, ...], *, directory: Path) -> list[str]:
-    """Return the container's command, with the ConfigMap's file where it is here."""
-    path = directory / "settings.yaml"
-    path.write_text(of_kind(found, "ConfigMap")["data"]["settings.yaml"])
-    (container,) = of_kind(found, "Deployment")["spec"]["template"]["spec"]["containers"]
-    args = [str(path) if each == SETTINGS else each for each in container["args"]]
-    return [sys.executable, "-m", "admission", *args]
-
-
-def kubeconfig_of(plane: ControlPlane, token: str, *, directory: Path) -> Path:
-    """Return a kubeconfig with the rights of *token* and no others."""
-    document: Any = yaml.safe_load(plane.credentials.kubeconfig.read_text())
-    document["users"][0]["user"] = {"token": token}
-    path = directory / "kubeconfig"
-    path.write_text(yaml.safe_dump(document))
-    return path
 
 
 @pytest.fixture(scope="module")

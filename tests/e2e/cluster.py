@@ -14,12 +14,19 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from tests.e2e.certificates import Authority, KeyPair, authority, service_account_keys
-from tests.e2e.processes import answers, free_ports, retrying_ports, start, wait_until_ready
+from tests.e2e.processes import (
+    Restartable,
+    answers,
+    free_ports,
+    retrying_ports,
+    start_ready,
+)
 
 # No node-lifecycle controller: nodes without a kubelet would be tainted and their pods evicted.
 CONTROLLERS = (
@@ -65,6 +72,7 @@ class ControlPlane:
     ports: Ports
     authority: Authority
     credentials: Credentials
+    apiserver: Restartable
 
 
 @contextmanager
@@ -97,17 +105,20 @@ def _start_servers(binaries: Path, directory: Path, stack: ExitStack) -> Control
     data = directory / "etcd-data"
     stack.callback(shutil.rmtree, data, ignore_errors=True)
 
-    def run(name: str, flags: Sequence[str], is_ready: Callable[[], bool]) -> None:
-        server = start(name, [str(binaries / name), *flags], directory=directory)
+    def run(name: str, flags: Sequence[str], is_ready: Callable[[], bool]) -> Restartable:
+        argv = [str(binaries / name), *flags]
+        server = Restartable(
+            partial(start_ready, name, argv, directory=directory, is_ready=is_ready)
+        )
         stack.callback(server.stop)
-        wait_until_ready(server, is_ready)
+        return server
 
     run(
         "etcd",
         etcd_flags(ports, data=data),
         lambda: answers(f"http://127.0.0.1:{ports.etcd}/readyz"),
     )
-    run(
+    apiserver = run(
         "kube-apiserver",
         apiserver_flags(ports, tokens=credentials.tokens, accounts=accounts, serving=serving),
         lambda: answers(f"{credentials.url}/readyz", authority=trusted.path),
@@ -124,7 +135,7 @@ def _start_servers(binaries: Path, directory: Path, stack: ExitStack) -> Control
         scheduler_flags(ports, kubeconfig=credentials.kubeconfig),
         lambda: answers(f"https://127.0.0.1:{ports.scheduler}/readyz"),
     )
-    return ControlPlane(ports, trusted, credentials)
+    return ControlPlane(ports, trusted, credentials, apiserver)
 
 
 def _write_credentials(directory: Path, *, ports: Ports, trusted: Authority) -> Credentials:

@@ -114,12 +114,7 @@ def webhook(
             answer = api.create(document)
             assert answer.status == 201, answer.message
         poll_until(lambda: is_called(api), what="a first call of the webhook")
-        for batch_size in (64, 256):
-            poll_until(
-                partial(is_estimated_in_time, running, api, batch_size),
-                what=f"an estimate of batch size {batch_size}",
-                seconds=WARM_SECONDS,
-            )
+        warm(running, api)
         yield running
     finally:
         running.stop()
@@ -134,6 +129,16 @@ def is_called(api: ApiServer) -> bool:
     """Return whether the API server has taken up the registration."""
     answer = api.create(unreadable_job("enforce", card=T4), dry_run=True)
     return answer.status == 403 or bool(answer.warnings)
+
+
+def warm(webhook: Webhook, api: ApiServer) -> None:
+    """Return once *webhook*, started just now, estimates and remembers what most tests ask."""
+    for batch_size in (64, 256):
+        poll_until(
+            partial(is_estimated_in_time, webhook, api, batch_size),
+            what=f"an estimate of batch size {batch_size}",
+            seconds=WARM_SECONDS,
+        )
 
 
 def is_estimated_in_time(webhook: Webhook, api: ApiServer, batch_size: int) -> bool:

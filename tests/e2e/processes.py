@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -76,11 +77,38 @@ class Server:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def kill(self) -> None:
+        """End the process and its group at once, as on a node that dies."""
+        if self.process.returncode is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+class Restartable:
+    """A server that can be started again as it was."""
+
+    def __init__(self, begin: Callable[[], Server]) -> None:
+        self._begin = begin
+        self._server = begin()
+
+    def stop(self) -> None:
+        """End the process."""
+        self._server.stop()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill the server for the length of a `with` block; it is ready after it."""
+        self._server.kill()
+        try:
+            yield
+        finally:
+            self._server = self._begin()
+
 
 def start(name: str, argv: Sequence[str], *, directory: Path) -> Server:
-    """Return *argv* started in *directory*, its output going to `<name>.log` there."""
+    """Return *argv* started in *directory*, its output added to `<name>.log` there."""
     log = directory / f"{name}.log"
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         process = subprocess.Popen(
             _dying_with_parent(argv),
             cwd=directory,
@@ -114,6 +142,24 @@ def wait_until_ready(
             tail = server.tail()
             raise ServerError(f"{server.name} is not ready after {seconds:.0f} s\n{tail}")
         time.sleep(POLL_SECONDS)
+
+
+def start_ready(
+    name: str, argv: Sequence[str], *, directory: Path, is_ready: Callable[[], bool]
+) -> Server:
+    """Return *argv* started, once *is_ready* holds; nothing is left running if it never does.
+
+    Raises:
+        PortTakenError: if it died because its port was taken.
+        ServerError: if it died of something else or is not ready in time.
+    """
+    server = start(name, argv, directory=directory)
+    try:
+        wait_until_ready(server, is_ready)
+    except BaseException:
+        server.stop()
+        raise
+    return server
 
 
 def poll_until(condition: Callable[[], bool], *, what: str, seconds: float = READY_SECONDS) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -195,6 +195,25 @@ def test_renewal_and_a_new_ca_lose_no_review(
     assert bundles(api, port=first.port) == {stored(api, "ca.crt")}
 
 
+def test_certificate_that_expired_while_nobody_ran_is_replaced_at_the_start(
+    api: ApiServer, ready: Replicas
+) -> None:
+    """A cluster that slept for a year: one new certificate for both, of the CA there was."""
+    old_authority = stored(api, "ca.crt")
+    for replica in ready:
+        replica.stop()
+    expired = put_leaf(api, left=timedelta(days=-1))
+
+    for replica in ready:
+        replica.start()
+
+    for replica in ready:
+        poll_until(partial(is_ready, replica), what=f"{replica.name} to be ready")
+        assert replica.served() == stored(api, "tls.crt") != expired
+    assert stored(api, "ca.crt") == old_authority
+    poll_until(lambda: is_reviewed(api), what="a review")
+
+
 def test_missing_role_is_named_and_reviews_go_on(
     api: ApiServer, core: client.CoreV1Api, ready: Replicas
 ) -> None:
@@ -235,19 +254,26 @@ def is_reviewed(api: ApiServer) -> bool:
 
 def after_renewal(api: ApiServer) -> bytes:
     """Return the certificate that replaced one with a day to live, which is put there first."""
+    old = put_leaf(api, left=timedelta(days=1))
+    poll_until(
+        lambda: stored(api, "tls.crt") not in (b"", old),
+        what="a renewed certificate in the Secret",
+    )
+    return stored(api, "tls.crt")
+
+
+def put_leaf(api: ApiServer, *, left: timedelta) -> bytes:
+    """Put a certificate of the CA that has *left* to live into the Secret, and return it."""
     authority = Authority(
         pair=KeyPair(certificate=stored(api, "ca.crt"), key=stored(api, "ca.key"))
     )
     names = [SERVER_NAME, f"{SERVER_NAME}.cluster.local"]
-    old = authority.issue(names, lifetime=timedelta(days=1))
+    day = timedelta(days=1)
+    old = authority.issue(names, lifetime=day, now=datetime.now(UTC) + left - day)
     data = {"tls.crt": old.certificate, "tls.key": old.key}
     encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
     assert api.patch(SECRET, {"data": encoded}).status == 200
-    poll_until(
-        lambda: stored(api, "tls.crt") not in (b"", old.certificate),
-        what="a renewed certificate in the Secret",
-    )
-    return stored(api, "tls.crt")
+    return old.certificate
 
 
 def is_ready(replica: Replica) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,26 @@ LABEL = re.compile(r'(\w+)="([^"]*)"')
 class Webhook:
     """A webhook that can be stopped and started again on its port."""
 
-    def __init__(self, *, directory: Path, kubeconfig: Path, authority: Authority) -> None:
+    def __init__(
+        self,
+        *,
+        directory: Path,
+        kubeconfig: Path,
+        authority: Authority,
+        preload: Sequence[str] = ("pytorch",),
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
+        self._preload = preload
         self._kubeconfig = kubeconfig
         self._authority = authority
         self._server: Server | None = None
         self._port = 0
+
+    @property
+    def port(self) -> int:
+        """Return the port of loopback, known from the first start on."""
+        return self._port
 
     @property
     def url(self) -> str:
@@ -61,6 +75,12 @@ class Webhook:
         """Stop the process; the port stays known for the next start."""
         if self._server is not None:
             self._server.stop()
+            self._server = None
+
+    def kill(self) -> None:
+        """End the process without a word, as on a node that dies."""
+        if self._server is not None:
+            self._server.kill()
             self._server = None
 
     @contextmanager
@@ -103,13 +123,17 @@ class Webhook:
         """Write certificate and settings for *port* and return the command that reads them."""
         pair = self._authority.issue("webhook", directory=self._directory)
         path = self._directory / "settings.yaml"
-        document = settings(port=port, certificate=pair.public, key=pair.private)
+        document = settings(
+            port=port, certificate=pair.public, key=pair.private, preload=self._preload
+        )
         path.write_text(yaml.safe_dump(document))
         argv = [sys.executable, "-m", "admission", "serve"]
         return [*argv, "--config", str(path), "--kubeconfig", str(self._kubeconfig)]
 
 
-def settings(*, port: int, certificate: Path, key: Path) -> Mapping[str, Any]:
+def settings(
+    *, port: int, certificate: Path, key: Path, preload: Sequence[str]
+) -> Mapping[str, Any]:
     """Return the settings file: enforcing, so that namespaces can loosen it by their label."""
     return {
         "server": {
@@ -119,13 +143,12 @@ def settings(*, port: int, certificate: Path, key: Path) -> Mapping[str, Any]:
             "keyFile": str(key),
         },
         "policy": {"mode": "enforce"},
-        "workers": {"preload": ["pytorch"]},
+        "workers": {"preload": list(preload)},
     }
 
 
 def start_webhook(*, directory: Path, kubeconfig: Path, authority: Authority) -> Webhook:
     """Return a webhook that is ready on a free port of loopback."""
-    directory.mkdir(parents=True, exist_ok=True)
     webhook = Webhook(directory=directory, kubeconfig=kubeconfig, authority=authority)
     webhook.start()
     return webhook

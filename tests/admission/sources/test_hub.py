@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from admission.config import HubSettings, SourceSettings
 from admission.errors import SettingsError
+from admission.source_settings import HubSettings, SourceSettings
 from admission.sources.references import parse_reference
 from admission.sources.setup import fetcher_of
 from admission.values import Document

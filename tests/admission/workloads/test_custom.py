@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from admission.codes import ReasonCode
-from admission.commands.explain import read_case
+from admission.commands.cases import read_case
 from admission.config import parse_settings
 from admission.errors import RequestError, SettingsError
 from admission.reader import ReviewReader
