@@ -10,6 +10,7 @@ from typing import Any
 
 from admission.codes import ReasonCode
 from admission.detect.annotation import json_types
+from admission.detect.draft import Draft
 from admission.detect.hub import stored_model
 from admission.detect.lookup import Lookup
 from admission.detect.model_files import is_reference, read_model_file
@@ -20,7 +21,7 @@ _FILES = ("file", "keras", "mxnet")
 
 
 def complete_model(
-    document: dict[str, Any], sources: dict[str, str], lookup: Lookup, *, path: str
+    document: dict[str, Any], sources: dict[str, str], lookup: Lookup, draft: Draft, *, path: str
 ) -> Iterator[Finding]:
     """Put in the architecture of a model that is named by reference; yield why it is not had.
 
@@ -38,6 +39,8 @@ def complete_model(
     if model.get("source") != "huggingface":
         return
     stored = stored_model(name, revision, lookup)
+    if stored.doubt:
+        draft.doubt(f"{path}: {stored.doubt}", "model.config")
     if stored.config:
         document["model"] = {**model, "config": json_types(stored.config)}
         sources["model.config"] = stored.source

@@ -8,7 +8,7 @@ A model that neither knows is asked for, and stays unknown until somebody has fe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -38,15 +38,30 @@ class Stored:
     """The base model, if the checkpoint is an adapter."""
     problem: str = ""
     """Why nothing is known; completes `hf://NAME …`."""
+    doubt: str = ""
+    """Why what is known may be of another checkpoint."""
 
 
 def stored_model(name: str, revision: str | None, lookup: Lookup) -> Stored:
-    """Return what is known of the checkpoint *name*."""
+    """Return what is known of the checkpoint *name*.
+
+    The catalog knows the main revision; of another one the Hub is asked first.
+    """
     known = known_model(name)
-    if known is not None:
-        return Stored(dtype=known.dtype, source="stored dtype of the checkpoint")
-    if "/" not in name:
-        return Stored()
+    if known is None:
+        return _on_hub(name, revision, lookup) if "/" in name else Stored()
+    stored = Stored(dtype=known.dtype, source="stored dtype of the checkpoint")
+    if revision in (None, MAIN):
+        return stored
+    other = _on_hub(name, revision, lookup) if "/" in name else Stored()
+    if other.config:
+        return other
+    why = f", and on the Hub that one {other.problem}" if other.problem else ""
+    doubt = f"revision {revision:.60} of {name:.100} is taken for the main one{why}"
+    return replace(stored, doubt=doubt)
+
+
+def _on_hub(name: str, revision: str | None, lookup: Lookup) -> Stored:
     reference = f"hf://{name}@{revision or MAIN}"
     document = lookup.find(reference)
     if document is None:

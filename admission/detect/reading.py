@@ -92,7 +92,7 @@ def read_unit(unit: Unit, *, workload: Workload, documents: Documents = NO_DOCUM
         )
     draft = draft or Draft()
     document, sources = _merge(draft, annotation, workload)
-    absent = tuple(complete_model(document, sources, lookup, path=unit.container_path))
+    absent = tuple(complete_model(document, sources, lookup, draft, path=unit.container_path))
     doubts = tuple(_doubts(draft, annotation))
     warnings = (*_request_warnings(unit), *draft.warnings, *doubts, *conflicts(annotation, draft))
     spec, invalid = _check(document, annotation, unit)
