@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from admission.commands.exits import FAULT, USAGE
 from admission.commands.plugin import PLUGIN
 from admission.errors import AdmissionError
 from estimator.deferred import Deferred
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 else:
     config = Deferred("admission.config")
 
-USAGE = 2
-FAULT = 3
 PROGRAM = "vramgate"
 
 COMMANDS = {

@@ -8,6 +8,14 @@ import orjson
 import yaml
 
 
+class Output(StrEnum):
+    """How the answer is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
 class Notation(StrEnum):
     """What an answer is written in."""
 

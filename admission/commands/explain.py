@@ -21,7 +21,8 @@ import typer
 
 from admission.codes import Mode, Verdict
 from admission.commands.cases import Case, kinds_of, read_case, read_one, sources_of
-from admission.commands.documents import Notation, write_entries
+from admission.commands.documents import Notation, Output, write_entries
+from admission.commands.exits import FAULT
 from admission.commands.explain_steer import Explained, steered
 from admission.commands.parts import LazyWorkers
 from admission.commands.plugin import Context, Kubeconfig, Namespace, access_of
@@ -42,16 +43,6 @@ if TYPE_CHECKING:
 else:
     configuration = Deferred("admission.config")
     explain_table = Deferred("admission.commands.explain_table")
-
-FAULT = 3
-
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
 
 
 class ExplainMode(StrEnum):

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +19,8 @@ import typer
 
 from admission.capacity.classes import classes_of
 from admission.commands.cases import Case, kinds_of, read_case, read_one, sources_of
-from admission.commands.documents import Notation, write_entries
+from admission.commands.documents import Notation, Output, write_entries
+from admission.commands.exits import FAULT
 from admission.commands.nodes_why import UnitPlaces, WorkloadPlaces, places_of
 from admission.commands.parts import LazyWorkers
 from admission.commands.plugin import Context, Kubeconfig, Namespace, access_of
@@ -42,16 +42,6 @@ if TYPE_CHECKING:
 else:
     configuration = Deferred("admission.config")
     nodes_table = Deferred("admission.commands.nodes_table")
-
-FAULT = 3
-
-
-class Output(StrEnum):
-    """How the answer is written."""
-
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
 
 
 def command(

@@ -115,7 +115,3 @@ class Invocation:
             flags = parse_flags(self.arguments, options, where=self.where, path=self.path)
             known = self._parsed[id(options)] = (options, flags)
         return known[1]
-
-    def default_source(self, script: str) -> str:
-        """Return how a default of *script* is named in `sources`."""
-        return f"default of {script}"

@@ -14,7 +14,6 @@ from admission.detect.launchers.step import Line
 from admission.detect.words import Word
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh"})
-_SOURCING = frozenset({"source", "."})
 _PYTHON = "python"
 
 

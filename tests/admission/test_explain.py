@@ -18,7 +18,7 @@ from admission.cli import main
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.commands import explain
 from admission.commands.cases import Case, read_case
-from admission.commands.explain import Output
+from admission.commands.documents import Output
 from admission.commands.explain_steer import Explained
 from admission.commands.explain_table import print_judgements
 from admission.decision import Cause, Change, Policy

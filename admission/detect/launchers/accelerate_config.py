@@ -19,6 +19,8 @@ from admission.detect.flags import Flag, Flags
 from admission.detect.launchers.step import Line
 
 DEFAULT_NAME = "accelerate/default_config.yaml"
+_ROOT = "/root"
+"""The home of the user that images run as where nobody says otherwise."""
 _HOMES = ("HF_HOME", "XDG_CACHE_HOME", "HOME")
 _BELOW: Mapping[str, str] = {
     "HF_HOME": DEFAULT_NAME,
@@ -67,22 +69,14 @@ def default_file(line: Line) -> File | None:
     """Return accelerate's default configuration, if the pod or the script brings one."""
     for name in _HOMES:
         word = line.value(name)
-        home = word.text if word is not None else "/root" if name == "HOME" else ""
+        home = word.text if word is not None else _ROOT if name == "HOME" else ""
         if not home:
             continue
         file = line.read_file(f"{home}/{_BELOW[name]}")
         if file.text is not None or file.is_awaited:
             return file
         break
-    found = line.files.ending_with(DEFAULT_NAME)
-    if found is None and line.value("HF_HOME") is None:
-        found = _mounted(line)
-    return found
-
-
-def _mounted(line: Line) -> File | None:
-    file = line.read_file(f"/root/{_BELOW['HOME']}")
-    return file if file.text is not None or file.is_awaited else None
+    return line.files.ending_with(DEFAULT_NAME)
 
 
 def _flat(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from admission.codes import ReasonCode
 from admission.detect.configs import document_flags, read_config
 from admission.detect.draft import Draft, annotation_hint
-from admission.detect.flags import Flag, Flags
+from admission.detect.flags import Flag, Flags, Options
 from admission.detect.invocation import Invocation
 from admission.detect.recipes import Recipe, load_recipe
 from admission.detect.scripts.family import Call, Family, Match, never
@@ -35,9 +35,7 @@ def family_of(
     """
 
     def flags(invocation: Invocation) -> Flags:
-        recipe = load_recipe(name)
-        defaults = _defaults(name, invocation.versions.get(recipe.package))
-        return replace(invocation.flags(recipe.options), defaults=defaults)
+        return flags_of(invocation, name, load_recipe(name).options)
 
     def match(invocation: Invocation, _flags: Flags) -> Match:
         return match_of(invocation, load_recipe(name))
@@ -56,6 +54,12 @@ def family_of(
         is_on_cpu=is_on_cpu,
         may_claim=lambda invocation: match_of(invocation, load_recipe(name)) is not Match.NO,
     )
+
+
+def flags_of(invocation: Invocation, name: str, options: Options) -> Flags:
+    """Return the flags of a program read with *options*, over what the recipe *name* takes."""
+    version = invocation.versions.get(load_recipe(name).package)
+    return replace(invocation.flags(options), defaults=_defaults(name, version))
 
 
 @lru_cache(maxsize=512)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import replace
 from functools import cache
 
 from admission.codes import ReasonCode
@@ -21,7 +20,7 @@ from admission.detect.flags import Flag, Flags, Options
 from admission.detect.invocation import Invocation
 from admission.detect.recipes import load_recipe
 from admission.detect.scripts.adapters import LoraNames, note_other_adapter, put_bits, put_lora
-from admission.detect.scripts.by_recipe import match_of
+from admission.detect.scripts.by_recipe import flags_of, match_of
 from admission.detect.scripts.family import Call, Family, Match
 from admission.detect.scripts.hf_arguments import put_training_arguments, with_trainer
 from admission.detect.scripts.hf_doubts import note_surroundings
@@ -198,15 +197,9 @@ def _options() -> Options:
     return Options(names={**OPTIONS.names, **load_recipe(NAME).options.names})
 
 
-def _flags(invocation: Invocation) -> Flags:
-    recipe = load_recipe(NAME)
-    defaults = recipe.defaults_for(invocation.versions.get(recipe.package))
-    return replace(invocation.flags(_options()), defaults=defaults)
-
-
 FAMILY = Family(
     name="fms-hf-tuning",
-    flags=_flags,
+    flags=lambda invocation: flags_of(invocation, NAME, _options()),
     match=match,
     read=read,
     is_on_cpu=is_on_cpu,

@@ -10,7 +10,6 @@ Not modelled: BAdam's blocks, mixture of depths, Unsloth's patches.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 
 from admission.codes import ReasonCode
@@ -19,7 +18,7 @@ from admission.detect.flags import Flags, Options
 from admission.detect.invocation import Invocation
 from admission.detect.recipes import load_recipe
 from admission.detect.scripts.adapters import LoraNames, note_other_adapter, put_lora
-from admission.detect.scripts.by_recipe import match_of, with_config
+from admission.detect.scripts.by_recipe import flags_of, match_of, with_config
 from admission.detect.scripts.family import Call, Family, Match
 from admission.detect.scripts.hf_arguments import (
     put_batches,
@@ -200,15 +199,9 @@ def _options() -> Options:
     return Options(names={**OPTIONS.names, **own.names}, takes_pairs=True)
 
 
-def _flags(invocation: Invocation) -> Flags:
-    recipe = load_recipe(NAME)
-    defaults = recipe.defaults_for(invocation.versions.get(recipe.package))
-    return replace(invocation.flags(_options()), defaults=defaults)
-
-
 FAMILY = Family(
     name="LLaMA-Factory",
-    flags=_flags,
+    flags=lambda invocation: flags_of(invocation, NAME, _options()),
     match=match,
     read=read,
     is_on_cpu=is_on_cpu,
