@@ -7,15 +7,16 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+FRAMEWORKS := $(VENV)/.frameworks
 LOCK := --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
-.PHONY: help setup demo test check unit e2e chart bench soak plans fix lock clean
+.PHONY: help setup demo test check unit e2e chart docs dashboards bench soak plans fix lock clean
 
 help: ## show the commands
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(READY) ## install everything into .venv
+setup: $(FRAMEWORKS) ## install everything into .venv; `make demo` does with PyTorch
 
 $(READY): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -26,10 +27,16 @@ $(READY): requirements/bootstrap.txt requirements/dev.txt pyproject.toml
 	@$(VENV)/bin/uv pip install --python $(RUN) --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
+$(FRAMEWORKS): $(READY) requirements/all.txt
+	@echo "setup: $(VENV) with TensorFlow, JAX and XLA's compiler for GPUs (about 3 GB more)"
+	@$(VENV)/bin/uv pip install --python $(RUN) --compile-bytecode --require-hashes -r requirements/all.txt
+	@touch $(FRAMEWORKS)
+
 demo: $(READY) ## start the webhook, send it the example jobs, show the verdicts
 	@$(RUN) deploy/demo.py
 
-test: check unit e2e ## everything CI runs
+test: check ## everything CI runs; unit and end-to-end tests side by side
+	@$(MAKE) --no-print-directory --output-sync=line -j2 unit e2e
 
 check: $(READY) ## lint, types, import contracts, Dockerfile
 	@echo "check: ruff"; $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check --quiet .
@@ -37,22 +44,35 @@ check: $(READY) ## lint, types, import contracts, Dockerfile
 	@echo "check: import contracts"; $(VENV)/bin/lint-imports
 	@echo "check: Dockerfile"; $(VENV)/bin/hadolint Dockerfile
 
-unit: $(READY) ## unit tests
+unit: $(FRAMEWORKS) ## unit tests
 	@$(RUN) -m pytest -m "not e2e"
 
-e2e: $(READY) ## the chart, and end-to-end tests on a real control plane (built on the first run, as is helm)
+e2e: $(FRAMEWORKS) ## the chart, and end-to-end tests on a real control plane (built on the first run, as are helm, kwok and other projects' controllers)
 	@$(RUN) -m tests.e2e.controlplane.build
 	@$(RUN) -m tests.chart.helm.build
+	@$(RUN) -m tests.e2e.kwok.build
+	@$(RUN) -m tests.e2e.operators.build
+	@$(RUN) -m tests.e2e.prometheus.build
 	@$(RUN) -m pytest -m e2e tests/chart tests/e2e
 
 chart: $(READY) ## write deploy/install.yaml from charts/vramgate, and the settings into its values.schema.json
 	@$(RUN) -m tests.chart
 
-bench: $(READY) ## measure docs/performance.md, write docs/accuracy.md and docs/reserved.md; exit 1 if a figure asked is not reached
+docs: $(READY) ## build the pages of docs/ as a site in build/site
+	@$(RUN) -m tools.programs_page
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet && echo "docs: build/site/index.html"
+
+dashboards: $(READY) ## write the chart's dashboards and rules from deploy/monitoring
+	@$(RUN) -m deploy.monitoring.dashboards
+
+bench: $(FRAMEWORKS) ## measure docs/performance.md, write docs/accuracy.md and docs/reserved.md; exit 1 if a figure asked is not reached
 	@$(RUN) -m tests.bench
 
-soak: $(READY) ## estimate every model of torchvision, timm and transformers (half an hour)
+soak: $(FRAMEWORKS) ## ask every query of the dashboards on a made-up week, and estimate every model of the zoos of PyTorch, TensorFlow and MXNet (an hour)
+	@$(RUN) -m tests.bench.dashboards
+	@$(RUN) -m tests.bench.catalog
 	@$(RUN) -m tests.bench.zoo
+	@$(RUN) -m tests.bench.zoo_frameworks
 
 plans: $(READY) ## ask cuDNN 9.10.2 again for the plans that are shipped (minutes, 2 GB of disk)
 	@$(RUN) -m tools.cudnn_plans
@@ -61,13 +81,18 @@ fix: $(READY) ## let ruff format and mend what it can
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 lock: ## resolve the locked requirements again
-	@$(VENV)/bin/uv pip compile requirements/build.in $(LOCK) -c requirements/dev.txt -o requirements/build.txt
 	@$(VENV)/bin/uv pip compile requirements/bootstrap.in $(LOCK) -o requirements/bootstrap.txt
 	@$(VENV)/bin/uv pip compile requirements/cudnn-9.10.2.in $(LOCK) -o requirements/cudnn-9.10.2.txt
-	@$(VENV)/bin/uv pip compile pyproject.toml --extra torch --extra dev $(LOCK) -o requirements/dev.txt
-	@$(VENV)/bin/uv pip compile pyproject.toml $(LOCK) -c requirements/dev.txt -o requirements/base.txt
+	@$(VENV)/bin/uv pip compile requirements/mxnet-oracle.in $(LOCK) -o requirements/mxnet-oracle.txt
+	@$(VENV)/bin/uv pip compile pyproject.toml --extra torch --extra tensorflow --extra jax --extra oracles \
+	  --extra dev \
+	  $(LOCK) -o requirements/all.txt
+	@$(VENV)/bin/uv pip compile pyproject.toml --extra torch --extra dev $(LOCK) -c requirements/all.txt \
+	  -o requirements/dev.txt
+	@$(VENV)/bin/uv pip compile pyproject.toml $(LOCK) -c requirements/all.txt -o requirements/base.txt
+	@$(VENV)/bin/uv pip compile requirements/build.in $(LOCK) -c requirements/all.txt -o requirements/build.txt
 	@for extra in torch tensorflow jax; do \
-	  $(VENV)/bin/uv pip compile pyproject.toml --extra $$extra $(LOCK) -c requirements/dev.txt \
+	  $(VENV)/bin/uv pip compile pyproject.toml --extra $$extra $(LOCK) -c requirements/all.txt \
 	    -o requirements/$$extra.txt; done
 
 clean: ## remove .venv and caches of the tree

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from admission.decision import best_of, budget_of
 from admission.judge.conclusion import deciding_unit
-from admission.message.wording import card_text
+from admission.message.naming import card_text
 from admission.plaintext import plain
 from admission.values import Judgement, UnitJudgement
 from estimator.units import gib_down

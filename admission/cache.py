@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from estimator.errors import (
     EstimateTimeoutError,
     EstimatorError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     TraceError,
 )
@@ -89,6 +90,8 @@ class Retention:
     entries: int = 2000
     failure_seconds: float = 600.0
     timeout_failure_seconds: float = 120.0
+    absence_seconds: float = 1.0
+    """Of an estimator that is not there: nothing was found out about the job."""
 
     def seconds(self, error: EstimatorError, *, before: float | None = None) -> float | None:
         """Return how long *error* is remembered: for ever if the spec itself is the reason.
@@ -98,6 +101,8 @@ class Retention:
         if isinstance(error, EstimateTimeoutError):
             longest = max(self.timeout_failure_seconds, self.failure_seconds)
             return min(2 * before, longest) if before else self.timeout_failure_seconds
+        if isinstance(error, EstimatorUnavailableError):
+            return self.absence_seconds
         if isinstance(error, TraceError | MemoryLimitError):
             return self.failure_seconds
         return None

@@ -8,13 +8,14 @@ that was asked for is imported.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from admission.commands.exits import FAULT, USAGE
 from admission.commands.plugin import PLUGIN
@@ -23,24 +24,70 @@ from estimator.deferred import Deferred
 from estimator.errors import EstimatorError, SpecError, UnsupportedJobError
 
 if TYPE_CHECKING:
-    from admission import config
+    from admission import version
 else:
-    config = Deferred("admission.config")
+    version = Deferred("admission.version")
 
 PROGRAM = "vramgate"
 
 COMMANDS = {
+    "version": "admission.commands.version",
     "serve": "admission.commands.serve",
+    "controller": "admission.commands.controller",
+    "agent": "admission.commands.agent",
     "estimate": "admission.commands.estimate",
     "account": "admission.commands.account",
     "trace": "admission.commands.trace",
     "explain": "admission.commands.explain",
     "nodes": "admission.commands.nodes",
     "fit": "admission.commands.fit",
+    "report": "admission.commands.report",
+    "calibration": "admission.commands.calibration",
     "gpus": "admission.commands.gpus",
     "schema": "admission.commands.schema",
 }
 """Name -> the module with its function `command`."""
+
+
+class Commands(click.Group):
+    """The commands of `COMMANDS`: the module of one is imported when that one is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click gives it)
+        """Return the names, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 (click gives it)
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Return the command, if there is one of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        # What was imported lives to the end: no collection, and not the last one, need walk it.
+        gc.freeze()
+        return command
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the version and end, if that is *wanted*."""
+    if wanted:
+        click.echo(version.package_version())
+        context.exit()
+
+
+@click.group(cls=Commands, context_settings={"show_default": True})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
+def vramgate() -> None:
+    """GPU-memory admission for Kubernetes: what a training job needs, and whether it fits."""
 
 
 def plugin() -> int:
@@ -56,7 +103,7 @@ def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> i
     given = list(sys.argv[1:] if arguments is None else arguments)
     say = partial(_say, program)
     try:
-        typer.main.get_command(_application(given))(given, prog_name=program, obj=program)
+        vramgate.main(given, prog_name=program, obj=program)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     except (AdmissionError, SpecError, UnsupportedJobError) as error:
@@ -72,47 +119,5 @@ def main(arguments: Sequence[str] | None = None, *, program: str = PROGRAM) -> i
     return 0
 
 
-def _application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the application with the command that *arguments* name, or with all of them."""
-    app = typer.Typer(
-        name=PROGRAM,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    app.callback()(_about)
-    app.command("version")(_version)
-    named = next((text for text in arguments if not text.startswith("-")), None)
-    is_version = named == "version" or "--version" in arguments[:1]
-    wanted = [named] if named in COMMANDS else [] if is_version else list(COMMANDS)
-    for name in wanted:
-        app.command(name)(importlib.import_module(COMMANDS[name]).command)
-    return app
-
-
-def _print_version(wanted: bool) -> None:
-    """Print the version and end, if that is *wanted*."""
-    if wanted:
-        _version()
-        raise typer.Exit
-
-
-def _about(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """GPU-memory admission for Kubernetes: what a training job needs, and whether it fits."""
-
-
-def _version() -> None:
-    """Print the version."""
-    typer.echo(config.package_version())
-
-
 def _say(program: str, text: str) -> None:
-    typer.echo(f"{program}: {text}", err=True)
+    click.echo(f"{program}: {text}", err=True)

@@ -64,3 +64,12 @@ class Steer(StrEnum):
     REQUIRED = "required"
     PREFERRED = "preferred"
     OFF = "off"
+
+
+class Operation(StrEnum):
+    """What is being done to the object."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    CONNECT = "CONNECT"

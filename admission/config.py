@@ -1,4 +1,4 @@
-"""The settings file of `vramgate serve`.
+"""The settings file of `vramgate serve`, `vramgate controller` and `vramgate agent`.
 
     YAML -> Settings (frozen), or every problem at once
 
@@ -9,14 +9,15 @@ the log level; nothing is read from the environment.
 from __future__ import annotations
 
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Self
 
 import orjson
 from pydantic import Field, ValidationError, model_validator
 
+from admission.agent_settings import AgentSettings
 from admission.certificate_settings import CertificateMode, CertificateSettings
+from admission.controller_settings import ControllerSettings
 from admission.errors import SettingsError
 from admission.node_settings import NodeSettings
 from admission.policy_settings import PolicySettings, SteeringSettings
@@ -113,6 +114,16 @@ class LogSettings(Section):
     """`json` for machines, `console` for a person."""
 
 
+class MetricSettings(Section):
+    """What `/metrics` shows beside what it always shows."""
+
+    workloads: int = Field(default=0, ge=0, le=200)
+    """Of how many jobs, those admitted last, the estimates are shown by namespace and name.
+
+    Off by default: the names are then read by whoever reads the metrics. About 0.7 KiB each.
+    """
+
+
 class Settings(Section):
     """The whole settings file. Every section and key may be left out."""
 
@@ -125,7 +136,10 @@ class Settings(Section):
     nodes: NodeSettings = Field(default_factory=NodeSettings)
     sources: SourceSettings = Field(default_factory=SourceSettings)
     workloads: WorkloadSettings = Field(default_factory=WorkloadSettings)
+    metrics: MetricSettings = Field(default_factory=MetricSettings)
     logs: LogSettings = Field(default_factory=LogSettings)
+    controller: ControllerSettings = Field(default_factory=ControllerSettings)
+    agent: AgentSettings = Field(default_factory=AgentSettings)
 
     @property
     def certificate_mode(self) -> CertificateMode:
@@ -140,14 +154,6 @@ class Settings(Section):
         if names_files and self.certificates.mode is CertificateMode.BUILTIN:
             raise ValueError("certificates.mode builtin does not go with server.certFile, keyFile")
         return self
-
-
-def package_version() -> str:
-    """Return the installed version, or `unknown` in a tree that is not installed."""
-    try:
-        return version("vramgate")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def load_settings(path: Path | None) -> Settings:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from admission.codes import ORDER, Action, Mode, ReasonCode, Verdict
+from admission.codes import ORDER, Action, Mode, Operation, ReasonCode, Verdict
 from admission.exemption import Exemption
-from admission.review import Operation
 from admission.values import ClassVerdict, NodeClass, Workload
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Change:
     was_oom: bool = False
     """The object as stored was `oom` already."""
     resumes: bool = False
-    """The update only takes a suspended workload up again."""
+    """The update only takes a suspended workload up again, or says where its queue sends it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

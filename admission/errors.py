@@ -52,6 +52,8 @@ class PatchError(AdmissionError):
 class ClusterError(AdmissionError):
     """The API server did not do what it was asked. Never holds a body, which may hold a key."""
 
-    def __init__(self, status: int | None) -> None:
-        super().__init__("the API server does not answer" if status is None else f"HTTP {status}")
+    def __init__(self, status: int | None, *, said: str = "") -> None:
+        """Take the *status*, None if nobody answered, and what was *said*, if it may be told."""
+        text = "the API server does not answer" if status is None else f"HTTP {status}"
+        super().__init__(f"{text}: {said}" if said else text)
         self.status = status

@@ -9,34 +9,22 @@ Never estimates anything itself, and never blocks the event loop.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
+from admission.answers import MAX_RUNNING, Answers
 from admission.cache import CacheResult, Memory, Retention
-from admission.errands import Awaited, Errand, Question
+from admission.errands import Errand, Question
+from admission.judge.asking import Remembering
 from admission.turns import Turns
-from estimator.deferred import Deferred
 from estimator.device import Device
 from estimator.errors import EstimateTimeoutError, EstimatorError
 from estimator.workers.api import Estimator, Job, spec_of
 
 if TYPE_CHECKING:
-    import structlog
-
     from estimator.result import Estimate, Fit
     from estimator.spec import JobSpec
-else:
-    structlog = Deferred("structlog")
-
-MAX_RUNNING = 128
-"""Questions with the workers or waiting for them. Beyond it a review is late from the start."""
-MAX_ASKED = 32
-"""Of them by one asker."""
-
-T = TypeVar("T", "Estimate", "Fit")
-Key = tuple[str, Device]
 
 _SLOWNESS = (CacheResult.HIT, CacheResult.JOINED, CacheResult.PARTIAL, CacheResult.MISS)
 
@@ -81,10 +69,10 @@ class EstimatePool:
         self._turns = Turns(max_concurrent)
         self._clock = clock
         kept = retention or Retention()
-        self._estimates: _Answers[Estimate] = _Answers(
+        self._estimates: Answers[Estimate] = Answers(
             self._timed_estimate, self._turns, Memory(kept, clock=clock), clock=clock
         )
-        self._fits: _Answers[Fit] = _Answers(
+        self._fits: Answers[Fit] = Answers(
             self._fit, self._turns, Memory(kept, clock=clock), clock=clock
         )
         self._workers = workers
@@ -119,6 +107,13 @@ class EstimatePool:
         self._watcher.cache_asked(result)
         return question, result
 
+    def remembered(self, digest: str, devices: Sequence[Device]) -> tuple[Estimate, ...] | None:
+        """Return the estimates of the spec with *digest*; None unless each is remembered."""
+        found = self._estimates.remembered(digest, devices)
+        if found is not None:
+            self._watcher.cache_asked(CacheResult.HIT)
+        return found
+
     def ask_fits(self, spec: JobSpec, devices: Sequence[Device], *, asker: str) -> Question[Fit]:
         """Return the same of what would fit."""
         return self._fits.ask(spec, devices, asker=asker)[0]
@@ -147,7 +142,7 @@ class EstimatePool:
         return await self._workers.fit(spec_of(errand.job), errand.devices)
 
 
-class AskingPool:
+class AskingPool(Remembering):
     """One review's view of the pool: who asks, and where the answers came from."""
 
     def __init__(self, pool: EstimatePool, *, asker: str = "") -> None:
@@ -166,6 +161,13 @@ class AskingPool:
         self.result = max(self.result or result, result, key=_SLOWNESS.index)
         return await question.answers()
 
+    def remembered(self, digest: str, devices: Sequence[Device]) -> tuple[Estimate, ...] | None:
+        """Return the estimates of the spec with *digest*; None unless each is remembered."""
+        found = None if self._has_left else self._pool.remembered(digest, devices)
+        if found is not None:
+            self.result = self.result or CacheResult.HIT  # the fastest of all ways
+        return found
+
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order (see `Estimator`)."""
         self._check()
@@ -182,112 +184,3 @@ class AskingPool:
     def _check(self) -> None:
         if self._has_left:
             raise EstimateTimeoutError("the review is answered already")
-
-
-class _Answers(Generic[T]):
-    """What is remembered, and the errands that will add to it."""
-
-    def __init__(
-        self,
-        source: Callable[[Errand[T]], Coroutine[Any, Any, tuple[T, ...]]],
-        turns: Turns,
-        memory: Memory[Key, T],
-        *,
-        clock: Callable[[], float],
-    ) -> None:
-        self._source: Callable[[Errand[T]], Coroutine[Any, Any, tuple[T, ...]]] = source
-        self._turns = turns
-        self._memory: Memory[Key, T] = memory
-        self._clock = clock
-        self._running: dict[Key, Awaited[T]] = {}
-        self._errands: set[Errand[T]] = set()
-
-    def retain(self, retention: Retention) -> None:
-        """Remember by *retention* from now on."""
-        self._memory.retain(retention)
-
-    def ask(
-        self, job: Job, devices: Sequence[Device], *, asker: str
-    ) -> tuple[Question[T], CacheResult]:
-        """Return what is known or on its way for each of *devices*, and start what is not."""
-        digest = spec_of(job).digest()
-        known = {device: self._memory.get((digest, device)) for device in devices}
-        missing = [device for device, value in known.items() if value is None]
-        fresh = [device for device in missing if not self._is_running((digest, device))]
-        if fresh:
-            self._start(job, digest, fresh, asker=asker)
-        found = [
-            self._running[digest, device] if known[device] is None else known[device]
-            for device in devices
-        ]
-        result = _result(num_devices=len(known), num_missing=len(missing), num_fresh=len(fresh))
-        return Question([item for item in found if item is not None]), result
-
-    async def close(self) -> None:
-        """Cancel every errand and wait for its end."""
-        tasks = [errand.task for errand in self._errands]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _is_running(self, key: Key) -> bool:
-        """Return whether the answer at *key* is on its way: what was just dropped is not."""
-        running = self._running.get(key)
-        return running is not None and not running.errand.is_dropped
-
-    def _start(self, job: Job, digest: str, devices: Sequence[Device], *, asker: str) -> None:
-        num_asked = sum(errand.asker == asker for errand in self._errands)
-        if len(self._errands) >= MAX_RUNNING or num_asked >= MAX_ASKED:
-            raise EstimateTimeoutError(
-                f"{len(self._errands)} other estimates are waiting",
-                hint="submit the job again in a minute, it is reviewed then",
-            )
-        errand: Errand[T] = Errand(
-            job=job,
-            devices=tuple(devices),
-            asker=asker,
-            since=self._clock(),
-        )
-        errand.task = asyncio.create_task(self._run(errand))
-        self._errands.add(errand)
-        keys = [(digest, device) for device in devices]
-        for place, key in enumerate(keys):
-            self._running[key] = Awaited(errand=errand, place=place)
-        errand.task.add_done_callback(lambda task: self._finish(errand, keys, task))
-
-    async def _run(self, errand: Errand[T]) -> tuple[T, ...]:
-        await self._turns.wait(errand.asker)
-        errand.has_begun = True
-        try:
-            return await self._source(errand)
-        finally:
-            self._turns.give_back()
-
-    def _finish(
-        self, errand: Errand[T], keys: Sequence[Key], task: asyncio.Task[tuple[T, ...]]
-    ) -> None:
-        """Keep what *task* brought, though nobody may be waiting for it any more."""
-        self._errands.discard(errand)
-        for key in keys:
-            running = self._running.get(key)
-            if running is not None and running.errand is errand:
-                del self._running[key]
-        if task.cancelled():
-            return
-        error = task.exception()
-        if error is None:
-            for key, answer in zip(keys, task.result(), strict=True):
-                self._memory.put(key, answer)
-        elif isinstance(error, EstimatorError):
-            for key in keys:
-                self._memory.fail(key, error)
-        else:
-            structlog.get_logger().error("estimate failed", exc_info=error)
-
-
-def _result(*, num_devices: int, num_missing: int, num_fresh: int) -> CacheResult:
-    if not num_missing:
-        return CacheResult.HIT
-    if not num_fresh:
-        return CacheResult.JOINED
-    return CacheResult.MISS if num_missing == num_devices else CacheResult.PARTIAL

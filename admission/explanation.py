@@ -3,7 +3,7 @@
     Judgement -> JSON types (docs/contracts.md, section 4)
 
 The top level repeats the unit that decided. `steer` is what would be added to the affinity of its
-pods.
+pods; where their GPUs are claimed, the claim templates beside them with a selector.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ def explanation_of(judgement: Judgement, steer: Mapping[str, Json] = NOT_STEERED
         "workload": _workload(judgement.workload.ref),
         "verdict": str(judgement.verdict),
         "action": str(judgement.action),
+        "mode": str(judgement.mode),
+        **_exemption(judgement),
         "reason": judgement.reason,
         "message": judgement.message,
         "hints": list(judgement.hints),
@@ -47,6 +49,15 @@ def explanation_of(judgement: Judgement, steer: Mapping[str, Json] = NOT_STEERED
         "unknowns": _unknowns(unit.findings if unit else judgement.workload.problems),
         "units": [_unit(judged, steer) for judged in judgement.units],
     }
+
+
+def _exemption(judgement: Judgement) -> dict[str, Any]:
+    """Return why it is not denied, if that is an exemption alone."""
+    found = judgement.exemption
+    if found is None:
+        return {}
+    why = {"reason": found.reason} if found.reason else {}
+    return {"exemption": {"until": found.until_text, "by": found.source, **why}}
 
 
 def _workload(ref: WorkloadRef) -> dict[str, str]:

@@ -27,8 +27,9 @@ from admission.handling.mutating import Mutating, Patch
 from admission.handling.policies import Policies, utc_now
 from admission.handling.withheld import WithheldDenials
 from admission.judge.rounds import TimedFetching
+from admission.learning.floors import Learnt
 from admission.policy_settings import PolicySettings, SteeringSettings
-from admission.reader import SMALL_BODY, ReviewReader, is_small
+from admission.reader import SMALL_BODY, ReviewReader, expands, is_small
 from admission.response import Answer, allowed, denied, errored
 from admission.review import (
     JUDGED,
@@ -83,12 +84,14 @@ class Handler:
         now: Callable[[], datetime] = utc_now,
         reader: ReviewReader | None = None,
         sources: TimedFetching | None = None,
+        learnt: Learnt | None = None,
     ) -> None:
         self._pool = pool
         self._clock = clock
         self._now = now
         self._cluster = cluster
         self._metrics = metrics
+        self._learnt = learnt
         self._reader = reader or ReviewReader()
         self._desk = self._new_desk(policy, steering or SteeringSettings(), sources)
         self._withheld = WithheldDenials(now=now)
@@ -117,7 +120,13 @@ class Handler:
     ) -> _Desk:
         cluster = self._cluster
         policies = Policies(policy=policy, steering=steering, cluster=cluster, now=self._now)
-        judging = Judging(cluster=cluster, reader=self._reader, sources=sources, clock=self._clock)
+        judging = Judging(
+            cluster=cluster,
+            reader=self._reader,
+            sources=sources,
+            clock=self._clock,
+            learnt=self._learnt,
+        )
         mutating = Mutating(
             judging=judging, policies=policies, cluster=cluster, metrics=self._metrics
         )
@@ -151,6 +160,7 @@ class Handler:
             started=started,
             ends=started + deadline_seconds(timeout_text),
             is_small=is_small(body),
+            expands=expands(body),
             has_record=RECORD.encode() in body,
         )
         try:

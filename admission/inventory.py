@@ -27,6 +27,7 @@ from estimator.errors import Problem, SpecError
 
 MODE_LABEL = "vramgate.dev/mode"
 STEER_LABEL = "vramgate.dev/steer"
+WEBHOOK_LABEL = "vramgate.dev/webhook"
 MOST_DEPARTED = 500
 SECONDS_PER_DAY = 86400.0
 SETTLE_SECONDS = 0.2
@@ -86,10 +87,12 @@ class Inventory:
         self._settings = settings
         self._modes: Mapping[str, Mode] = {}
         self._steers: Mapping[str, Steer] = {}
+        self._ignored: frozenset[str] = frozenset()
         self._nodes: Mapping[str, Json] = {}
         self._news: Mapping[str, Json] | None = None
         self._arrived = asyncio.Event()
         self._nodes_listed = False
+        self._all_listed = asyncio.Event()
         self._namespaces_listed = not namespaces_expected
         self._changed = changed
         self._clock = clock
@@ -99,6 +102,14 @@ class Inventory:
         """Return whether nodes and namespaces were read at least once."""
         return self._nodes_listed and self._namespaces_listed
 
+    async def listed(self) -> None:
+        """Wait until `is_listed`."""
+        await self._all_listed.wait()
+
+    def _note_listed(self) -> None:
+        if self.is_listed:
+            self._all_listed.set()
+
     def mode_of(self, namespace: str) -> Mode | None:
         """Return the mode that the namespace's label asks for, if it is one."""
         return self._modes.get(namespace)
@@ -106,6 +117,14 @@ class Inventory:
     def steer_of(self, namespace: str) -> Steer | None:
         """Return how hard the namespace's label wants pods to be steered, if it says so."""
         return self._steers.get(namespace)
+
+    def is_ignored(self, namespace: str) -> bool:
+        """Return whether the namespace's label keeps us away."""
+        return namespace in self._ignored
+
+    def is_there(self, node: str) -> bool:
+        """Return whether the cluster has the node now: removed ones count for some days more."""
+        return node in self._nodes
 
     def configure(self, settings: NodeSettings) -> None:
         """Take the classes, pools and times of *settings*; the cards are computed again."""
@@ -124,7 +143,11 @@ class Inventory:
         self._modes = {name: mode for name, mode in found.items() if mode is not None}
         steers = {name: steer_label(item["metadata"]) for name, item in namespaces.items()}
         self._steers = {name: steer for name, steer in steers.items() if steer is not None}
+        self._ignored = frozenset(
+            name for name, item in namespaces.items() if is_ignored(item["metadata"])
+        )
         self._namespaces_listed = True
+        self._note_listed()
 
     async def run(self) -> None:
         """Keep the classes up to date until cancelled."""
@@ -142,6 +165,7 @@ class Inventory:
         self.classes = await asyncio.to_thread(self._compute, before, after)
         self._nodes = after
         self._nodes_listed = self._nodes_listed or self._news is not None
+        self._note_listed()
         self._changed(self.classes)
 
     def _compute(
@@ -161,6 +185,11 @@ def steer_label(metadata: Json) -> Steer | None:
     """Return how hard an object's label wants it to be steered; another value asks for nothing."""
     value = _label(metadata, STEER_LABEL)
     return next((steer for steer in Steer if steer == value), None)
+
+
+def is_ignored(metadata: Json) -> bool:
+    """Return whether an object's label keeps us away from it, or from all in a namespace."""
+    return _label(metadata, WEBHOOK_LABEL) == "ignore"
 
 
 def _label(metadata: Json, name: str) -> object:

@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING, TextIO
 
 import orjson
 
-from admission.capacity.classes import classes_of, declared_class
+from admission.capacity.named import declared_class
 from admission.errors import ManifestError
 from admission.values import Document, Documents, Json, NodeClass
 from admission.workloads import kind_of
 from admission.workloads.config_maps import config_map_document
 from admission.workloads.fields import mapping, text
 from estimator.catalog import resolve_device
+from estimator.deferred import Deferred
 from estimator.documents import MAX_BYTES, read_documents
 from estimator.errors import SpecError
 
 if TYPE_CHECKING:
+    from admission.capacity import classes as node_classes
     from admission.node_settings import NodeSettings
+else:
+    node_classes = Deferred("admission.capacity.classes")
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -135,7 +139,7 @@ def read_classes(
         raise ManifestError(
             f"{path}: no Node in it", hint="write it with `kubectl get nodes -o json`"
         )
-    return classes_of(nodes, settings)
+    return node_classes.classes_of(nodes, settings)
 
 
 def named_class(gpu: str) -> NodeClass:

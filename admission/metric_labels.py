@@ -19,7 +19,8 @@ from estimator.errors import (
     UnsupportedJobError,
 )
 from estimator.notes import UnknownCode
-from estimator.result import Method
+from estimator.spec import Framework
+from estimator.trace import Method
 
 OTHER = "other"
 """The label of everything that is not in its closed set."""
@@ -27,9 +28,24 @@ NONE = "none"
 FAULT = "fault"
 """The unknown code of a review that failed on our own account."""
 
-KINDS = (*dict.fromkeys(kind for _, kind in workloads.KINDS), OTHER)
+_REVIEWED = {kind: read for (_, kind), read in workloads.KINDS.items() if not read.explain_only}
+KINDS = (*_REVIEWED, OTHER)
+"""Templates that others start jobs from are not sent to us: they are `other` if they ever are."""
+JUDGED = (*(kind for kind, read in _REVIEWED.items() if not read.observe_only), OTHER)
+"""Kinds that may be warned about, denied and steered; the others are counted only."""
 CACHE = ("hit", "miss", "late", NONE)
-METHODS = (*(method.value for method in Method), NONE)
+METHODS = {
+    framework: (method.value, Method.FORMULA.value, NONE)
+    for framework, method in (
+        (Framework.PYTORCH, Method.TRACE),
+        (Framework.TENSORFLOW, Method.COMPILE),
+        (Framework.JAX, Method.COMPILE),
+        (Framework.MXNET, Method.PLAN),
+    )
+}
+"""How a framework's jobs are estimated; `none` where there is no estimate."""
+WORKER_STATES = ("starting", "idle-template", "busy", "waiting", "dead")
+"""Of templates, but `busy` (forks that estimate) and `waiting` (the length of the queue)."""
 OUTCOMES = (
     "ok",
     *(
@@ -62,16 +78,15 @@ WITHHELD = ("mode-warn", "exempt")
 """What kept an object from being denied."""
 RELOADS = ("applied", "restart", "refused")
 """A change of the settings file is in force; in part, the rest at a restart; or not at all."""
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds: from a cached review to the longest webhook timeout anybody uses."""
+
 
 _WARNED = (Verdict.OOM, Verdict.UNKNOWN, Verdict.TIGHT)
 _DENIED = (Verdict.OOM, Verdict.UNKNOWN)
 
 
-def possible_actions(verdict: Verdict, mode: Mode) -> tuple[Action, ...]:
+def possible_actions(verdict: Verdict, mode: Mode, *, is_judged: bool = True) -> tuple[Action, ...]:
     """Return what a verdict may lead to in a mode."""
-    if mode is Mode.OFF or verdict not in _WARNED:
+    if not is_judged or mode is Mode.OFF or verdict not in _WARNED:
         return (Action.ALLOW,)
     if mode is Mode.ENFORCE and verdict in _DENIED:
         return (Action.ALLOW, Action.WARN, Action.DENY)

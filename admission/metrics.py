@@ -7,8 +7,10 @@ The only importer of prometheus_client. Every known label value starts at 0.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,14 +22,15 @@ from prometheus_client import (
     generate_latest,
 )
 
+from admission import metric_series as series
 from admission.cache import CacheResult
 from admission.certificates.problems import CertificateProblem
 from admission.codes import Action, Mode, Verdict
-from admission.config import package_version
+from admission.judge.conclusion import deciding_unit
 from admission.metric_labels import (
-    BUCKETS,
     CACHE,
     CODES,
+    JUDGED,
     KINDS,
     METHODS,
     NONE,
@@ -37,10 +40,24 @@ from admission.metric_labels import (
     SOURCE_MARKS,
     SOURCES,
     WITHHELD,
+    WORKER_STATES,
     closed,
     possible_actions,
 )
-from admission.values import NodeClass
+from admission.metric_series import BUCKETS, Series
+from admission.metric_values import (
+    BOUNDS,
+    OTHERS,
+    ClassLabels,
+    Latest,
+    WorkloadLabels,
+    admitted_bytes,
+    bounds_of,
+    class_rows,
+)
+from admission.outages import Watched
+from admission.values import Judgement, NodeClass
+from admission.version import package_version
 from estimator.errors import EstimatorError
 from estimator.result import Estimate
 from estimator.spec import Framework, JobSpec
@@ -53,103 +70,44 @@ class Metrics:
         registry = CollectorRegistry() if registry is None else registry
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry
-        self._reviews = Counter(
-            "vramgate_reviews_total",
-            "Reviews answered.",
-            ("kind", "verdict", "action", "mode"),
-            registry=registry,
-        )
-        self._review_seconds = Histogram(
-            "vramgate_review_seconds",
-            "Time from a review's last byte to its answer.",
-            ("kind", "cache"),
-            buckets=BUCKETS,
-            registry=registry,
-        )
-        self._estimate_seconds = Histogram(
-            "vramgate_estimate_seconds",
-            "Time of one question to a worker, waiting for a free one included.",
-            ("framework", "method"),
-            buckets=BUCKETS,
-            registry=registry,
-        )
-        self._estimates = Counter(
-            "vramgate_estimates_total",
-            "Questions to workers, by how they ended.",
-            ("framework", "method", "outcome"),
-            registry=registry,
-        )
-        self._workers = Gauge(
-            "vramgate_estimator_workers", "Worker processes.", ("state",), registry=registry
-        )
-        self._cache_requests = Counter(
-            "vramgate_cache_requests_total",
-            "Questions to the cache of estimates.",
-            ("result",),
-            registry=registry,
-        )
-        self._spec_source = Counter(
-            "vramgate_spec_source_total",
-            "Where the model of a reviewed job was read from.",
-            ("source",),
-            registry=registry,
-        )
-        self._unknown = Counter(
-            "vramgate_unknown_total", "Why jobs stayed unknown.", ("code",), registry=registry
-        )
-        self._steered = Counter(
-            "vramgate_steered_total",
-            "Objects whose pods were steered to cards that hold them.",
-            ("kind",),
-            registry=registry,
-        )
-        self._withheld = Counter(
-            "vramgate_would_deny_total",
-            "Objects that mode warn or an exemption alone kept from being denied.",
-            ("kind", "because"),
-            registry=registry,
-        )
-        self._reloads = Counter(
-            "vramgate_settings_reloads_total",
-            "Changes of the settings file, by what became of them.",
-            ("outcome",),
-            registry=registry,
-        )
-        self._enabled = Gauge(
-            "vramgate_policy_enabled",
-            "0 while policy.enabled is false and everything passes unread.",
-            registry=registry,
-        )
-        self._dropped = Counter(
-            "vramgate_patches_dropped_total",
-            "Patches that were not sent because they would not apply as meant.",
-            ("kind",),
-            registry=registry,
-        )
-        classes = ("product", "memory", "sharing")
-        self._class_count = Gauge(
-            "vramgate_gpu_class_count", "Nodes of a card class.", classes, registry=registry
-        )
-        self._class_usable = Gauge(
-            "vramgate_gpu_class_usable_bytes",
-            "Memory one pod can get on a card of the class.",
-            classes,
-            registry=registry,
-        )
-        self._expiry = Gauge(
-            "vramgate_certificate_expiry_seconds",
-            "Time until the serving certificate expires.",
-            registry=registry,
-        )
-        self._certificate_problems = Gauge(
-            "vramgate_certificate_problems",
-            "What keeps the built-in certificates from being as they should: 1 while it lasts.",
-            ("problem",),
-            registry=registry,
-        )
-        build = Info("vramgate_build", "The running version.", registry=registry)
+        self._reviews = self._counter(series.REVIEWS)
+        self._review_seconds = self._histogram(series.REVIEW_SECONDS)
+        self._estimate_seconds = self._histogram(series.ESTIMATE_SECONDS)
+        self._estimates = self._counter(series.ESTIMATES)
+        self._workers = self._gauge(series.ESTIMATOR_WORKERS)
+        self._cache_requests = self._counter(series.CACHE_REQUESTS)
+        self._spec_source = self._counter(series.SPEC_SOURCE)
+        self._unknown = self._counter(series.UNKNOWN)
+        self._steered = self._counter(series.STEERED)
+        self._withheld = self._counter(series.WOULD_DENY)
+        self._reloads = self._counter(series.SETTINGS_RELOADS)
+        self._enabled = self._gauge(series.POLICY_ENABLED)
+        self._dropped = self._counter(series.PATCHES_DROPPED)
+        self._class_count = self._gauge(series.GPU_CLASS_COUNT)
+        self._class_gpus = self._gauge(series.GPU_CLASS_GPUS)
+        self._class_usable = self._gauge(series.GPU_CLASS_USABLE_BYTES)
+        self._admitted = self._counter(series.ADMITTED_PREDICTED_BYTES)
+        self._workload_estimate = self._gauge(series.WORKLOAD_ESTIMATE_BYTES)
+        self._shown_classes: frozenset[ClassLabels] = frozenset()
+        self._latest = Latest()
+        self._expiry = self._gauge(series.CERTIFICATE_EXPIRY_SECONDS)
+        self._certificate_problems = self._gauge(series.CERTIFICATE_PROBLEMS)
+        self._injections = self._counter(series.CA_BUNDLE_INJECTIONS)
+        self._interrupted = self._gauge(series.WATCH_INTERRUPTED)
+        build = Info(series.BUILD.name, series.BUILD.meaning, registry=registry)
         build.info({"version": package_version()})
         self._start_at_zero()
+
+    def _counter(self, shown: Series) -> Counter:
+        return Counter(shown.name, shown.meaning, shown.labels, registry=self._registry)
+
+    def _gauge(self, shown: Series) -> Gauge:
+        return Gauge(shown.name, shown.meaning, shown.labels, registry=self._registry)
+
+    def _histogram(self, shown: Series) -> Histogram:
+        return Histogram(
+            shown.name, shown.meaning, shown.labels, buckets=BUCKETS, registry=self._registry
+        )
 
     def reviewed(
         self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
@@ -157,7 +115,7 @@ class Metrics:
         """Count one answered review."""
         known = closed(kind, KINDS)
         self._reviews.labels(known, verdict.value, action.value, mode.value).inc()
-        self._review_seconds.labels(known, closed(cache, CACHE, NONE)).observe(seconds)
+        self._review_seconds.labels(closed(cache, CACHE, NONE)).observe(seconds)
 
     def read(self, source: str) -> None:
         """Count where a job's model was read from, by the text that people are shown."""
@@ -213,17 +171,38 @@ class Metrics:
 
     def classes(self, classes: Iterable[NodeClass]) -> None:
         """Show the cards of the cluster in place of those shown before."""
-        counts: dict[tuple[str, str, str], int] = {}
-        usable: dict[tuple[str, str, str], int] = {}
-        for found in classes:
-            key = _class_labels(found)
-            counts[key] = counts.get(key, 0) + found.count
-            if found.device and found.device.budget_bytes is not None:
-                usable[key] = min(usable.get(key, 1 << 62), found.device.budget_bytes)
-        for gauge, values in ((self._class_count, counts), (self._class_usable, usable)):
+        rows = class_rows(classes)
+        for gauge in (self._class_count, self._class_gpus, self._class_usable):
             gauge.clear()
-            for labels, value in values.items():
-                gauge.labels(*labels).set(value)
+        for labels, row in rows.items():
+            self._class_count.labels(*labels).set(row.nodes)
+            self._class_gpus.labels(*labels).set(row.gpus)
+            if row.usable is not None:
+                self._class_usable.labels(*labels).set(row.usable)
+            self._admitted.labels(*labels)
+        # What was counted of a class that is gone ends with it: the number of series is bounded.
+        for labels in self._shown_classes - rows.keys() - {OTHERS}:
+            self._admitted.remove(*labels)
+        self._shown_classes = frozenset(rows)
+
+    def admitted(self, judgement: Judgement, *, name: str) -> None:
+        """Count what a job that was admitted will take, and show it if workloads are shown."""
+        for labels, nbytes in admitted_bytes(judgement).items():
+            shown = labels if labels in self._shown_classes else OTHERS
+            self._admitted.labels(*shown).inc(nbytes)
+        unit = deciding_unit(judgement)
+        bounds = bounds_of(unit) if unit else {}
+        if not bounds:
+            return
+        ref = judgement.workload.ref
+        labels = (ref.namespace, closed(ref.kind, KINDS), name)
+        for bound, nbytes in bounds.items():
+            self._workload_estimate.labels(*labels, bound).set(nbytes)
+        self._forget(self._latest.add(labels))
+
+    def show_workloads(self, most: int) -> None:
+        """Show the estimates of the last *most* workloads that were admitted."""
+        self._forget(self._latest.keep(most))
 
     def certificate_expires(
         self, timestamp: float, *, clock: Callable[[], float] = time.time
@@ -236,28 +215,48 @@ class Metrics:
         for problem in CertificateProblem:
             self._certificate_problems.labels(problem.value).set(problem in problems)
 
+    def ca_bundle_injected(self) -> None:
+        """Count one registration that was given the CA which it lacked."""
+        self._injections.inc()
+
+    def watches_interrupted(self, resources: Collection[str]) -> None:
+        """Show which resources cannot be followed now, by their plural names."""
+        for watched in Watched:
+            self._interrupted.labels(watched.value).set(watched.value in resources)
+
+    def _forget(self, workloads: Iterable[WorkloadLabels]) -> None:
+        for labels in workloads:
+            for bound in BOUNDS:
+                with suppress(KeyError):  # a card of unknown memory has no `usable`
+                    self._workload_estimate.remove(*labels, bound)
+
     def text(self) -> bytes:
         """Return the exposition that `/metrics` answers with."""
         return generate_latest(self._registry)
 
     def _start_at_zero(self) -> None:
         self.certificate_problems(())
+        self.watches_interrupted(())
+        self.workers(dict.fromkeys(WORKER_STATES, 0))
+        self._expiry.set(math.nan)  # nothing is served yet: 0 would say that it has expired
+        self._admitted.labels(*OTHERS)
         for kind in KINDS:
             for mode in Mode:
                 for verdict in Verdict:
-                    for action in possible_actions(verdict, mode):
+                    for action in possible_actions(verdict, mode, is_judged=kind in JUDGED):
                         self._reviews.labels(kind, verdict.value, action.value, mode.value)
-            for cache in CACHE:
-                self._review_seconds.labels(kind, cache)
+        for kind in JUDGED:
             self._steered.labels(kind)
             self._dropped.labels(kind)
             for because in WITHHELD:
                 self._withheld.labels(kind, because)
+        for cache in CACHE:
+            self._review_seconds.labels(cache)
         self.policy_enabled(True)
         for reload in RELOADS:
             self._reloads.labels(reload)
         for framework in Framework:
-            for method in METHODS:
+            for method in METHODS[framework]:
                 self._estimate_seconds.labels(framework.value, method)
                 for outcome in OUTCOMES:
                     if (method == NONE) is (outcome != "ok"):
@@ -268,10 +267,3 @@ class Metrics:
             self._spec_source.labels(source)
         for code in CODES:
             self._unknown.labels(code)
-
-
-def _class_labels(found: NodeClass) -> tuple[str, str, str]:
-    """Return product, total memory in MiB (as the node label has it) and sharing."""
-    total = found.device.total_bytes if found.device else None
-    memory = "unknown" if total is None else str(total >> 20)
-    return (found.product or "unknown", memory, found.sharing)

@@ -97,3 +97,10 @@ class SteeringSettings(Section):
 
     It leaves the end of a failed container's log in the pod's status: there it says out of memory.
     """
+
+    gate: bool = False
+    """Whether a pod whose estimate is late is held by a scheduling gate until it is known.
+
+    `vramgate controller` takes the gate off again, at the latest after `controller.gateSeconds`.
+    Only for installs where it runs: without it such a pod waits for ever.
+    """

@@ -2,17 +2,18 @@
 
     Review, object -> Workload, Views, or None if not in time
 
-Small objects are read at once. What may take long is read in a thread, so that the loop answers
-others meanwhile; the threads take turns by namespace.
+Small objects are read at once, or remembered. What may take long is read in a thread, so that the
+loop answers others meanwhile; the threads take turns by namespace.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
-from admission.judge.judging import Views, read_views
+from admission.judge.views import Views, read_views
+from admission.readings import RememberedViews
 from admission.review import Review
 from admission.threads import Threads
 from admission.values import NO_DOCUMENTS, Documents, Json, NodeClass, Workload
@@ -52,6 +53,7 @@ class ReviewReader:
     ) -> None:
         self._kinds = kinds
         self._read_views = read
+        self._remembered = RememberedViews()
         self._threads = threads or Threads(MAX_READING)
 
     def of(self, kinds: Kinds) -> ReviewReader:
@@ -66,6 +68,7 @@ class ReviewReader:
         classes: Sequence[NodeClass],
         seconds: float,
         is_small: bool,
+        expands: bool = False,
         documents: Documents = NO_DOCUMENTS,
     ) -> tuple[Workload, Views] | None:
         """Return *obj* as it was understood, None if that takes more than *seconds*.
@@ -73,23 +76,32 @@ class ReviewReader:
         Raises:
             RequestError: if it is malformed.
         """
+        told: dict[str, Any] = {"classes": classes, "documents": documents}
+        is_kept = False
         if is_small:
             workload = self._workload(review, obj, documents)
-            if len(workload.units) <= SMALL_UNITS and _is_little(documents):
-                return workload, self._read_views(workload, classes=classes, documents=documents)
+            is_kept = len(workload.units) <= SMALL_UNITS and _is_little(documents)
+            views = self._remembered.known(workload, **told) if is_kept else None
+            if is_kept and views is None and not expands:
+                views = self._read_views(workload, **told)
+                self._remembered.keep(workload, views, **told)
+            if views is not None:
+                return workload, views
         if self._threads.num_waiting >= MAX_UNREAD:
             return None
 
         def read() -> tuple[Workload, Views]:
             workload = self._workload(review, obj, documents)
-            views = self._read_views(workload, classes=classes, documents=documents)
-            return workload, views
+            return workload, self._read_views(workload, **told)
 
         try:
             async with asyncio.timeout(seconds):
-                return await self._threads.run(read, key=review.namespace)
+                found = await self._threads.run(read, key=review.namespace)
         except TimeoutError:
             return None
+        if is_kept:
+            self._remembered.keep(*found, **told)
+        return found
 
     def _workload(self, review: Review, obj: Json, documents: Documents) -> Workload:
         return read_workload(
@@ -102,8 +114,13 @@ class ReviewReader:
 
 
 def is_small(body: bytes) -> bool:
-    """Return whether the object in *body* is surely read in an instant."""
-    return len(body) <= SMALL_BODY and body.count(b"$") <= SMALL_EXPANSIONS
+    """Return whether the object in *body* is surely walked in an instant."""
+    return len(body) <= SMALL_BODY
+
+
+def expands(body: bytes) -> bool:
+    """Return whether the variables in *body* may make much of a small object."""
+    return body.count(b"$") > SMALL_EXPANSIONS
 
 
 def _is_little(documents: Documents) -> bool:

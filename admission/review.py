@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from admission.codes import Operation
 from admission.errors import RequestError
 from admission.values import Json
 
@@ -31,15 +32,6 @@ MAX_DEPTH = 100
 """Kubernetes' own types nest about 20 deep; our readers recurse, Python's stack ends near 1,000."""
 MAX_CONTAINERS = 200_000
 """Mappings and lists in one review: walking more would hold up the event loop."""
-
-
-class Operation(StrEnum):
-    """What is being done to the object."""
-
-    CREATE = "CREATE"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
-    CONNECT = "CONNECT"
 
 
 class Route(StrEnum):

@@ -12,11 +12,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 import structlog
 from aiohttp import web
 
+from admission.certificates.problems import CertificateProblem, Problems, TellProblems
 from admission.certificates.served import Certificate, ServedCertificate
 from admission.config import ServerSettings
 from admission.errors import SettingsError
@@ -54,6 +56,8 @@ class Probes:
     metrics: Callable[[], bytes]
     certificate_loaded: Callable[[float], None]
     """Told when a served certificate expires (seconds since 1970)."""
+    certificate_problems: TellProblems = lambda _: None
+    """Told what is wrong with a certificate in files."""
     report: Callable[[], bytes] = bytes
     """The denials that were withheld, as JSON."""
 
@@ -74,6 +78,7 @@ class WebhookServer:
         self._reviewer = reviewer
         self._probes = probes
         self._poll_seconds = poll_seconds
+        self._has_files = certificate is None
         self._certificate = certificate or ServedCertificate(settings.cert_file, settings.key_file)
         self._draining = False
         self._runner = web.AppRunner(
@@ -232,17 +237,22 @@ class WebhookServer:
         self._tell_expiry()
 
     async def _watch_certificate(self) -> None:
-        """Look at the files every second; a pair that cannot be served is logged once."""
+        """Look at the files every second; a pair that cannot be served is told once."""
+        problems = Problems(self._probes.certificate_problems) if self._has_files else None
         while True:
-            await asyncio.sleep(self._poll_seconds)
+            found: dict[CertificateProblem, str] = {}
             try:
-                changed = await asyncio.to_thread(self._certificate.refresh)
+                if await asyncio.to_thread(self._certificate.refresh):
+                    self._tell_expiry()
+                    _log.info("certificate loaded", expires=str(self._certificate.expires))
             except (OSError, ValueError) as error:
-                _log.error("certificate not loaded", reason=_reason(error))
-                continue
-            if changed:
-                self._tell_expiry()
-                _log.info("certificate loaded", expires=str(self._certificate.expires))
+                found[CertificateProblem.FILES_REFUSED] = _reason(error)
+            expires = self._certificate.expires
+            if expires is not None and expires <= datetime.now(UTC):
+                found[CertificateProblem.EXPIRED] = f"the certificate expired at {expires}"
+            if problems is not None:
+                problems.settle(found)
+            await asyncio.sleep(self._poll_seconds)
 
     def _tell_expiry(self) -> None:
         if self._certificate.expires is not None:

@@ -6,7 +6,10 @@ Share, the card -> Declared
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

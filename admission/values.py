@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.exemption import Exemption
+from admission.floor import Floor
 from admission.share import Declared, Share
 from estimator.device import Device
 
@@ -254,6 +255,8 @@ class UnitJudgement:
     """What would fit, searched only for `oom` and only in the time left."""
     elsewhere: tuple[ClassVerdict, ...] = ()
     """Classes the pod may not go to today that would hold it."""
+    floor: Floor | None = None
+    """What an earlier run of the same container taught: the estimates count it in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

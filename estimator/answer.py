@@ -8,8 +8,8 @@ Arithmetic only: everything was found before.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from estimator.device import Device
@@ -24,14 +24,14 @@ from estimator.result import (
     Enough,
     Estimate,
     Least,
-    Method,
     Moment,
     Rank,
     UnknownNote,
     Usage,
 )
+from estimator.sharding import Position
 from estimator.spec import JobSpec
-from estimator.trace import Place, Role, Trace
+from estimator.trace import MANAGED_STREAM, Method, Place, Role, Trace
 from estimator.units import gib_down, gib_up
 
 VERSION = version("vramgate")
@@ -70,12 +70,19 @@ def answer(
     ends: Ends,
     method: Method,
     allocator_limit: int | None,
+    preallocated: int | None = None,
     elapsed_seconds: float,
 ) -> Estimate:
-    """Return the estimate of *spec* on *device*; *allocator_limit* is the job's own."""
+    """Return the estimate of *spec* on *device*; *allocator_limit* is the job's own.
+
+    *preallocated* is what NVML shows of a job whose allocator takes its memory at the start.
+    """
     other = spec.runtime.extra_bytes
     loaders = spec.runtime.data_loader_cuda_workers
     figures = _figures(ends, overheads, other, loaders)
+    managed = _managed_bytes(trace, device, beside=figures.peak.device_bytes)
+    figures = _with_managed(figures, managed)
+    other += managed
     return Estimate(
         spec=spec.normalised(),
         spec_digest=spec.digest(),
@@ -84,6 +91,7 @@ def answer(
         enough=figures.enough,
         peak=figures.peak,
         most=figures.most,
+        preallocated_bytes=preallocated,
         allocator_limit_bytes=allocator_limit,
         breakdown=_breakdown(ends.run, overheads, other + loaders * overheads.context.expected),
         peak_at=_moment(ends.run.allocated_at),
@@ -105,6 +113,20 @@ def answer(
         elapsed_seconds=round(elapsed_seconds, 4),
         version=VERSION,
     )
+
+
+def worst(estimates: Sequence[Estimate], positions: Sequence[Position]) -> Estimate:
+    """Return the estimate of the rank with the largest `least`, with an entry for each rank.
+
+    `most` is the largest of all.
+    """
+    ranks = tuple(
+        estimate.ranks[0].model_copy(update={"rank": position.rank, "stage": position.stage})
+        for estimate, position in zip(estimates, positions, strict=True)
+    )
+    decides = max(estimates, key=lambda estimate: estimate.least.device_bytes)
+    most = max((estimate.most for estimate in estimates), key=lambda usage: usage.device_bytes)
+    return decides.model_copy(update={"ranks": ranks, "most": most})
 
 
 def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Figures:
@@ -133,6 +155,28 @@ def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Fig
             reserved_bytes=ends.run.reserved + math.ceil(above),
             device_bytes=ends.run.reserved + expected + math.ceil(above_device),
         ),
+    )
+
+
+def _managed_bytes(trace: Trace, device: Device, *, beside: int) -> int:
+    """Return what of memory the driver moves is on *device*: as much as has room.
+
+    Source: CUDA C++ Programming Guide, unified memory (pages go to the host when the card is full).
+    """
+    pairs = zip(trace.sizes, trace.streams, strict=True)
+    total = sum(size for size, stream in pairs if stream == MANAGED_STREAM)
+    if device.usable_bytes is None:
+        return total
+    return min(total, max(0, device.usable_bytes - beside))
+
+
+def _with_managed(figures: _Figures, managed: int) -> _Figures:
+    """Return *figures* of a process that has *managed* bytes where it would need none."""
+    peak, most = figures.peak, figures.most
+    return replace(
+        figures,
+        peak=peak.model_copy(update={"device_bytes": peak.device_bytes + managed}),
+        most=most.model_copy(update={"device_bytes": most.device_bytes + managed}),
     )
 
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from estimator.allocators.rounding import SMALL_REQUEST, block_size, segment_size
-from estimator.result import Method
 from estimator.spec import JobPhase, JobSpec
-from estimator.trace import EventKind, Role, Trace
+from estimator.trace import EventKind, Method, Role, Trace
 
 
 class Bound(StrEnum):

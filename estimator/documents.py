@@ -8,7 +8,7 @@ caller bounds what it walks. Never touches a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -31,6 +31,14 @@ _BROKEN = (
 """What PyYAML's constructors raise at `!!int ""`, `!!bool x`, `1:1:1.5`, long numbers."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SCALARS: Mapping[str, Callable[[str], object]] = {
+    "tag:yaml.org,2002:str": str,
+    "tag:yaml.org,2002:int": int,
+    "tag:yaml.org,2002:float": float,
+    "tag:yaml.org,2002:bool": {"true": True, "false": False}.__getitem__,
+    "tag:yaml.org,2002:null": lambda _: None,
+}
+"""How our own files write them."""
 
 
 def read_documents(text: str, *, path: str = "", aliases: bool = False) -> Iterator[object]:
@@ -66,8 +74,21 @@ def read_document(text: str, *, path: str = "", aliases: bool = False) -> object
 
 
 def read_own(text: str) -> Any:
-    """Return the document of *text*, a file that we ship: it is not checked, and so read faster."""
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - it is one of the safe loaders
+    """Return the document of *text*, a file that we ship: nothing is checked, plain values only.
+
+    Half the time of PyYAML's constructors, which are ready for tags, merges and aliases.
+    """
+    return _plain(yaml.compose(text, Loader=_Loader))
+
+
+def _plain(node: Any) -> Any:
+    match node.id:
+        case "mapping":
+            return {_plain(key): _plain(value) for key, value in node.value}
+        case "sequence":
+            return [_plain(item) for item in node.value]
+        case _:
+            return _SCALARS[node.tag](node.value)
 
 
 def _check_events(text: str, *, aliases: bool) -> None:

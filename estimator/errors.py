@@ -73,6 +73,10 @@ class TraceError(EstimatorError):
     kind = "trace"
 
 
+class EstimatorUnavailableError(TraceError):
+    """There is no process to estimate in now: nothing is said of the job."""
+
+
 class EstimateTimeoutError(EstimatorError):
     """The estimate took longer than its limit and was ended."""
 

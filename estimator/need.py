@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estimator.allocators.protocol import Allocator
-from estimator.allocators.pytorch import pytorch_allocator
-from estimator.allocators.settings import CachingSettings, caching_settings
+from estimator.allocators.choice import policy_of
+from estimator.allocators.protocol import Allocator, AllocatorPolicy
 from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.kernels import End, lower, uses_cudnn, version_of, workspaces_of
@@ -32,7 +31,7 @@ class Lowered:
     """Every uncertain workspace at its low end."""
     lavish: Program
     """Every uncertain workspace at its high end."""
-    settings: CachingSettings
+    policy: AllocatorPolicy
     unknowns: tuple[Unknown, ...]
     is_bounded: bool = False
     """Whether there are convolutions and cuDNN gave no answers about them."""
@@ -40,16 +39,8 @@ class Lowered:
     @property
     def key(self) -> tuple[bytes, ...]:
         """Return what two cards must share to share a need."""
-        return tuple(
-            part
-            for program in (self.program, self.frugal, self.lavish)
-            for part in (
-                program.sizes.tobytes(),
-                program.kinds,
-                program.ids.tobytes(),
-                repr(sorted(program.choices.items())).encode(),
-            )
-        )
+        programs = (self.program, self.frugal, self.lavish)
+        return tuple(part for program in programs for part in _events_of(program))
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -58,7 +49,7 @@ class Lowered:
 
     def allocator(self, *, capacity: int | None = None, allowed: int | None = None) -> Allocator:
         """Return a fresh allocator of the job's settings."""
-        return pytorch_allocator(self.settings, capacity=capacity, allowed=allowed)
+        return self.policy.allocator(capacity=capacity, allowed=allowed)
 
     def completes(self, *, capacity: int) -> bool:
         """Return whether the expected program completes within *capacity* bytes of segments."""
@@ -90,7 +81,10 @@ def lower_for(
     Convolutions are asked of *plans*, all at once; without it they are bounded.
     """
     environment = runtime.env
-    settings, unknowns = caching_settings(environment, version=version_of(trace.framework_version))
+    version = version_of(trace.framework_version)
+    policy, unknowns = policy_of(
+        trace.allocator, runtime, version=version, capability=device.compute_capability
+    )
     workspaces = workspaces_of(trace, device, plans, runtime.cudnn)
 
     def at(end: End) -> Program:
@@ -101,9 +95,19 @@ def lower_for(
         program=program,
         frugal=program if program.is_certain else at(End.LOW),
         lavish=program if program.is_certain else at(End.HIGH),
-        settings=settings,
+        policy=policy,
         unknowns=(*program.unknowns, *unknowns),
         is_bounded=workspaces.is_bounded and uses_cudnn(trace),
+    )
+
+
+def _events_of(program: Program) -> tuple[bytes, ...]:
+    """Return what programs of one trace must share to be replayed the same."""
+    return (
+        program.sizes.tobytes(),
+        program.kinds,
+        program.ids.tobytes(),
+        repr(sorted(program.choices.items())).encode(),
     )
 
 
@@ -115,12 +119,13 @@ def need_of(lowered: Lowered) -> Need:
         return Need(free=free, least=enough, enough=enough, most=free)
     frugal = replay(lowered.frugal, lowered.allocator())
     least = _smallest(lowered, lowered.frugal, frugal)
+    is_lavish = _events_of(lowered.lavish) != _events_of(lowered.program)
     # Less scratch can happen to lay blocks out worse: the job may take either way.
     return Need(
         free=free,
         least=min(least, enough),
         enough=enough,
-        most=replay(lowered.lavish, lowered.allocator()),
+        most=replay(lowered.lavish, lowered.allocator()) if is_lavish else free,
     )
 
 

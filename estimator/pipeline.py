@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from estimator.answer import Ends, answer
+from estimator.answer import Ends, answer, worst
 from estimator.calibration import Bound, bounded, handed_to_next, last_batch
 from estimator.cudnn import PlanSource
 from estimator.device import Device
@@ -24,9 +24,10 @@ from estimator.kernels import uses_cudnn
 from estimator.need import Lowered, Need, lower_for, need_of
 from estimator.overheads import Overheads, overheads_of
 from estimator.replay import Replay, replay
-from estimator.result import Estimate, Method
+from estimator.result import Estimate
+from estimator.sharding import RankFrontend, communicators_of, positions_of, ranks_of
 from estimator.spec import JobSpec
-from estimator.trace import AT_MOST, OTHER_CARD, Role, Trace
+from estimator.trace import AT_MOST, OTHER_CARD, Method, Role, Trace
 from estimator.traits import Traits, traits_of
 
 
@@ -45,8 +46,13 @@ def estimate(
     Raises:
         EstimatorError: of the kind that says why there is none.
     """
-    job = Job(spec=spec, frontend=frontend or load(spec.framework), plans=plans)
-    return tuple(job.on(device) for device in devices)
+    tracer = frontend or load(spec.framework)
+    positions = positions_of(spec)
+    jobs = [
+        Job(spec=spec, frontend=RankFrontend(tracer, position), plans=plans)
+        for position in positions
+    ]
+    return tuple(worst([job.on(device) for job in jobs], positions) for device in devices)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,14 +91,15 @@ class Job:
             lowered=lowered,
             overheads=overheads,
             ends=with_last_batch(ends, self.spec, trace),
-            allocator_limit=allowed_bytes(lowered, device, self.spec),
+            allocator_limit=allowed_bytes(lowered, device, self.spec, overheads),
+            preallocated=preallocated_bytes(lowered, device, overheads),
             method=method,
             elapsed_seconds=time.monotonic() - started,
         )
 
     def trace(self, device: Device) -> Trace:
         """Return the job's trace on cards with the traits of *device*."""
-        traits = traits_of(device)
+        traits = traits_of(device, self.spec.framework)
         if traits not in self._traces:
             self._traces[traits] = self.frontend.trace_job(self.spec, traits=traits)
         return self._traces[traits]
@@ -142,7 +149,8 @@ def overheads_for(spec: JobSpec, device: Device, trace: Trace) -> Overheads:
         device,
         framework=spec.framework.value,
         framework_version=spec.framework_version,
-        num_ranks=parallel.world_size or parallel.data_parallel * parallel.tensor_parallel,
+        num_ranks=ranks_of(parallel),
+        num_communicators=communicators_of(parallel),
         interconnect=parallel.interconnect.value,
         uses_cudnn=uses_cudnn(trace),
         environment=spec.runtime.env,
@@ -157,7 +165,7 @@ def run_on(
     A run that dies under the cap is described as it would be without one.
     """
     capacity = capacity_bytes(device, overheads)
-    allowed = allowed_bytes(lowered, device, spec)
+    allowed = allowed_bytes(lowered, device, spec, overheads)
     limits = [limit for limit in (capacity, allowed) if limit is not None]
     if not limits or need.free.reserved <= min(limits):
         return need.free
@@ -172,25 +180,34 @@ def capacity_bytes(device: Device, overheads: Overheads) -> int | None:
     return max(0, device.usable_bytes - overheads.total.expected)
 
 
-def allowed_bytes(lowered: Lowered, device: Device, spec: JobSpec) -> int | None:
-    """Return what the job lets its own allocator hold, or None.
-
-    The fraction is of the memory that CUDA reports, which is the usable part.
-    """
+def allowed_bytes(
+    lowered: Lowered, device: Device, spec: JobSpec, overheads: Overheads
+) -> int | None:
+    """Return what the job lets its own allocator hold, or None."""
     limits = [spec.runtime.allocator_cap_bytes] if spec.runtime.allocator_cap_bytes else []
-    if lowered.settings.memory_fraction < 1 and device.usable_bytes is not None:
-        limits.append(int(device.usable_bytes * lowered.settings.memory_fraction))
+    if device.usable_bytes is not None:
+        own = lowered.policy.limit(device.usable_bytes, beside=overheads.total.expected)
+        limits += [own] if own is not None else []
     return min(limits, default=None)
 
 
-def method_of(spec: JobSpec, trace: Trace) -> Method:
-    """Return how figures of *spec* are found: a compiled step is traced as an eager one.
+def preallocated_bytes(lowered: Lowered, device: Device, overheads: Overheads) -> int | None:
+    """Return what NVML shows of a job whose allocator takes its memory at the start, or None."""
+    beside = overheads.total.expected
+    if device.usable_bytes is None:
+        return None
+    pool = lowered.policy.preallocated(device.usable_bytes, beside=beside)
+    return None if pool is None else pool + beside
 
-    `torch.compile` fuses and reuses buffers in ways the trace does not show, and a trace recorded
+
+def method_of(spec: JobSpec, trace: Trace) -> Method:
+    """Return how figures of *spec* are found: what `torch.compile` makes is traced as eager code.
+
+    It fuses and reuses buffers in ways the trace does not show, and a trace recorded
     for another kind of card has other kernels: their interval is that of a formula.
     """
     is_unlike = spec.training.compile.enabled or OTHER_CARD in trace.facts
-    return Method.FORMULA if is_unlike else Method.TRACE
+    return Method.FORMULA if trace.method is Method.TRACE and is_unlike else trace.method
 
 
 def has_taken_release(trace: Trace) -> bool:

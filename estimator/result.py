@@ -7,11 +7,12 @@ Sizes are bytes. `least <= enough` and `least <= peak <= most`, each in its own 
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from estimator.trace import Method
 
 API_VERSION = "vramgate.dev/v1"
 
@@ -27,15 +28,6 @@ class Record(BaseModel):
         validate_by_alias=True,
         use_attribute_docstrings=True,
     )
-
-
-class Method(StrEnum):
-    """How the figure was found."""
-
-    TRACE = "trace"
-    PLAN = "plan"
-    COMPILE = "compile"
-    FORMULA = "formula"
 
 
 class DeviceFacts(Record):

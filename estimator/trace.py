@@ -23,13 +23,48 @@ FIRST_PRIVATE_POOL = 128
 Such a pool keeps its most: what is freed in it serves only requests of the same pool, and goes
 back to the driver only after `EventKind.RELEASE_POOL`.
 """
+SCRATCH_STREAM = 127
+"""Scratch memory of allocators that keep one growing block for it, as MXNet does."""
+MANAGED_STREAM = 126
+"""Memory the driver moves between host and card (`cudaMallocManaged`): no allocator's, and on the
+card only as far as there is room. What is on it takes nothing of an allocator."""
 MAX_STREAM = 255
 """A stream is one byte."""
 
 AT_MOST = "atMost"
 """A fact of a trace whose sizes are the most the model may take: a usual run needs less."""
+COMPANION = "companion"
+"""How the module paths of a model beside the trained one begin, its number and a dot after it."""
+GATHERED_FLOAT8 = "gatheredFloat8"
+"""A fact of a trace: the names of layers whose weights a sharded job gathers in one byte each."""
 OTHER_CARD = "otherCard"
 """A fact of a trace recorded for cards that choose other kernels: its interval is a formula's."""
+
+
+class Method(StrEnum):
+    """How a figure is found."""
+
+    TRACE = "trace"
+    """The framework was traced."""
+    PLAN = "plan"
+    """The framework's own planner, rebuilt."""
+    COMPILE = "compile"
+    """The compiler's buffer assignment."""
+    FORMULA = "formula"
+    """A closed form, or a trace of what the job does not quite run: a wider interval."""
+
+
+class AllocatorKind(StrEnum):
+    """Which family of allocators a framework keeps its device memory with."""
+
+    CACHING = "caching"
+    """PyTorch's caching allocator."""
+    BFC = "bfc"
+    """Best fit with coalescing: TensorFlow."""
+    XLA_CLIENT = "xlaClient"
+    """The same, as JAX sets it up."""
+    POOL = "pool"
+    """MXNet's pools."""
 
 
 class Role(IntEnum):
@@ -131,6 +166,8 @@ class Trace:
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     """Extras for people and benches: seconds a stage took, number of operators."""
+    method: Method = Method.TRACE
+    allocator: AllocatorKind = AllocatorKind.CACHING
 
     @property
     def num_events(self) -> int:
@@ -141,9 +178,18 @@ class Trace:
 class TraceBuilder:
     """Collects events while a frontend runs; `build` freezes them."""
 
-    def __init__(self, *, framework: str, framework_version: str) -> None:
+    def __init__(
+        self,
+        *,
+        framework: str,
+        framework_version: str,
+        method: Method = Method.TRACE,
+        allocator: AllocatorKind = AllocatorKind.CACHING,
+    ) -> None:
         self.framework = framework
         self.framework_version = framework_version
+        self.method = method
+        self.allocator = allocator
         self.sizes = array("q")
         self.roles = bytearray()
         self.streams = bytearray()
@@ -231,6 +277,8 @@ class TraceBuilder:
             unknowns=tuple(self.unknowns),
             warnings=tuple(self.warnings),
             facts=dict(self.facts),
+            method=self.method,
+            allocator=self.allocator,
         )
 
     def _event(self, kind: EventKind, identifier: int) -> None:

@@ -28,12 +28,12 @@ from estimator.result import (
     Fit,
     Knob,
     Least,
-    Method,
     Moment,
     Rank,
     Usage,
 )
 from estimator.spec import JobSpec, parse_spec
+from estimator.trace import Method
 from estimator.units import GIB, MIB
 
 GPU = "nvidia.com/gpu"

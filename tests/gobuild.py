@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -43,6 +44,12 @@ class Module:
 
     linker_flags: str = "-s -w"
 
+    tags: tuple[str, ...] = ()
+    """Build tags: what of somebody's program is left out."""
+
+    sources: tuple[str, ...] = ()
+    """Files of main packages of ours, below the folder."""
+
 
 def build(module: Module) -> Path:
     """Return the folder with the programs of *module*, built first if the cache has none.
@@ -51,7 +58,7 @@ def build(module: Module) -> Path:
         BuildError: if Go is missing or a build fails.
     """
     go = _find_go()
-    home = _cache_root() / module.name / _digest(module, _go_version(go, module))
+    home = cache_root() / module.name / _digest(module, _go_version(go, module))
     binaries = home / "bin"
     if binaries.is_dir():
         _say(module, f"found {binaries}")
@@ -69,14 +76,20 @@ def downloaded(path: str, *, version: str, checksum: str) -> Path:
     Raises:
         BuildError: if Go is missing, it cannot be fetched, or it is not the module of *checksum*.
     """
-    argv = [_find_go(), "mod", "download", "-json", f"{path}@{version}"]
     with tempfile.TemporaryDirectory() as folder:  # outside every module of ours
-        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
-    found = json.loads(done.stdout) if done.stdout else {}
-    if done.returncode != 0 or found.get("Sum") != checksum:
-        reason = found.get("Error") or done.stderr.strip() or f"its checksum is {found.get('Sum')}"
-        raise BuildError(f"{path}@{version}: {reason}")
+        found = _download(f"{path}@{version}", folder=Path(folder))
+    if found.get("Sum") != checksum:
+        raise BuildError(f"{path}@{version}: its checksum is {found.get('Sum')}")
     return Path(found["Dir"])
+
+
+def pinned(path: str, module: Module) -> Path:
+    """Return the folder with the files of *path* as *module* requires it: version and checksum.
+
+    Raises:
+        BuildError: if Go is missing, or it cannot be fetched.
+    """
+    return Path(_download(path, folder=module.folder)["Dir"])
 
 
 def main(module: Module) -> int:
@@ -87,6 +100,21 @@ def main(module: Module) -> int:
         _say(module, str(error))
         return 1
     return 0
+
+
+@cache
+def _download(what: str, *, folder: Path) -> dict[str, str]:
+    """Return what `go mod download` says of *what*, asked in *folder*.
+
+    Raises:
+        BuildError: if Go is missing, or it cannot be fetched.
+    """
+    argv = [_find_go(), "mod", "download", "-json", what]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    found: dict[str, str] = json.loads(done.stdout) if done.stdout else {}
+    if done.returncode != 0:
+        raise BuildError(f"{what}: {found.get('Error') or done.stderr.strip()}")
+    return found
 
 
 def _build_into(go: str, module: Module, home: Path) -> None:
@@ -105,6 +133,7 @@ def _build_into(go: str, module: Module, home: Path) -> None:
 def _build_one(go: str, module: Module, package: str, output: Path) -> None:
     """Build one main package; Go's own cache and module folders are respected."""
     argv = [go, "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+    argv += ["-tags", ",".join(module.tags)] if module.tags else []
     argv += ["-ldflags", module.linker_flags, "-o", str(output), package]
     environment = {**os.environ, "CGO_ENABLED": "0"}
     done = subprocess.run(argv, cwd=module.folder, env=environment, check=False)
@@ -140,13 +169,15 @@ def _digest(module: Module, go_version: str) -> str:
         (module.folder / "go.sum").read_bytes(),
         go_version.encode(),
         module.linker_flags.encode(),
+        *(tag.encode() for tag in module.tags),
+        *((module.folder / source).read_bytes() for source in module.sources),
     )
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:16]
 
 
-def _cache_root() -> Path:
+def cache_root() -> Path:
     """Return the folder that holds one folder a module."""
     own = os.environ.get("VRAMGATE_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -14,7 +14,6 @@ from admission.capacity.cards import Card, Cards
 from admission.capacity.pools import pool_nodes, told_by
 from admission.values import Json, NodeClass, NodeFacts
 from admission.workloads.fields import mapping, sequence, text
-from estimator.device import Device
 
 if TYPE_CHECKING:
     from admission.node_settings import NodeSettings
@@ -57,21 +56,6 @@ def classes_of(
         members.setdefault(card, []).append(facts)
     classes = [_node_class(card, found) for card, found in members.items()]
     return tuple(sorted(classes, key=_order))
-
-
-def declared_class(device: Device) -> NodeClass:
-    """Return the class of a card that somebody named: no node is known, every pod may go there."""
-    return NodeClass(
-        name=device.name,
-        product=device.name,
-        count=0,
-        gpus_per_node=0,
-        gpu_resource="",
-        device=device,
-        sharing="none",
-        nodes=(),
-        labels={},
-    )
 
 
 def _facts(node: Json) -> NodeFacts:

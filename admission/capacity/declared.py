@@ -12,15 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from math import ceil
+from typing import TYPE_CHECKING
 
 from admission.share import Declared, Share
 from admission.values import NodeClass
 from estimator.catalog import resolve_device
+from estimator.deferred import Deferred
 from estimator.device import Device
 from estimator.errors import EstimatorError
 from estimator.units import MIB
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = Deferred("fractions")
 
 KAI_FRACTION = "gpu-fraction"
 _KAI_STEP = 100 * MIB
@@ -40,7 +46,7 @@ def raised(declared: Declared, nbytes: int) -> str:
         return ""
     if share.part is None:
         return f"{share.key}: {_amount(share, nbytes)}"
-    hundredths = ceil(Fraction(100 * nbytes, declared.base_bytes))
+    hundredths = ceil(fractions.Fraction(100 * nbytes, declared.base_bytes))
     if hundredths >= 100:
         return ""
     written = f"0.{hundredths:02}" if share.key == KAI_FRACTION else str(hundredths)

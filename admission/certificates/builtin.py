@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator, Iterator
 
 from admission.certificate_settings import CertificateSettings
 from admission.certificates.keeper import Keeper
-from admission.certificates.objects import ClusterObjects
-from admission.certificates.problems import TellProblems
-from admission.cluster import Client, Resource, Snapshot, Watch
+from admission.certificates.problems import Telling
+from admission.cluster import Client, Resource
+from admission.objects import ClusterObjects
+from admission.outages import Outages
 from admission.values import Json
+from admission.watch import Snapshot, Watch
 
 FAULT_SECONDS = 60.0
 """A bug that one state of the cluster brings out may be over with the next."""
@@ -25,13 +27,14 @@ async def kept_certificates(
     client: Client,
     settings: CertificateSettings,
     *,
-    tell: TellProblems,
+    tell: Telling,
+    outages: Outages | None = None,
     fault_seconds: float = FAULT_SECONDS,
 ) -> AsyncIterator[Keeper]:
     """Yield a keeper that is at work. Serving may begin at once: nothing is waited for."""
     keeper = Keeper(ClusterObjects(client), settings, tell=tell)
     woken = asyncio.Event()
-    with _watching(client, keeper, woken):
+    with _watching(client, keeper, woken, outages):
         task = asyncio.create_task(_keep_on(keeper, woken, fault_seconds))
         try:
             yield keeper
@@ -65,7 +68,9 @@ async def _keep(keeper: Keeper, woken: asyncio.Event) -> None:
 
 
 @contextlib.contextmanager
-def _watching(client: Client, keeper: Keeper, woken: asyncio.Event) -> Iterator[None]:
+def _watching(
+    client: Client, keeper: Keeper, woken: asyncio.Event, outages: Outages | None
+) -> Iterator[None]:
     """Wake the keeper when the Secret or a registration changes: their versions are followed."""
     loop = asyncio.get_running_loop()
 
@@ -74,10 +79,10 @@ def _watching(client: Client, keeper: Keeper, woken: asyncio.Event) -> Iterator[
             loop.call_soon_threadsafe(woken.set)
 
     places = [(keeper.secret.name, keeper.secret.collection), *keeper.registrations.places()]
-    watches = [
-        Watch(client, Resource(path=path, cut=cut_version, metadata_only=True, name=name), wake)
-        for name, path in places
+    followed = [
+        Resource(path=path, cut=cut_version, metadata_only=True, name=name) for name, path in places
     ]
+    watches = [Watch(client, resource, wake, outages=outages) for resource in followed]
     for watch in watches:
         watch.start()
     try:

@@ -16,13 +16,13 @@ from datetime import UTC, datetime, timedelta
 
 from admission.certificate_settings import CertificateSettings
 from admission.certificates.kept import Kept, is_valid_at
-from admission.certificates.objects import Objects
-from admission.certificates.problems import CertificateProblem, Problems, TellProblems
+from admission.certificates.problems import TELL_NOBODY, CertificateProblem, Problems, Telling
 from admission.certificates.registration import Injected, Registrations
 from admission.certificates.renewal import awaits_trust, rules_of
 from admission.certificates.secret import Agreement, KeptSecret
 from admission.certificates.served import StoredCertificate
 from admission.errors import ClusterError
+from admission.objects import Objects
 
 LOOK_SECONDS = 300.0
 """Changes are watched: this is for what nobody tells, the time that passes."""
@@ -53,7 +53,7 @@ class Keeper:
         objects: Objects,
         settings: CertificateSettings,
         *,
-        tell: TellProblems = lambda _: None,
+        tell: Telling = TELL_NOBODY,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -62,9 +62,9 @@ class Keeper:
         self._clock = clock
         self._monotonic = monotonic
         self.secret = KeptSecret(objects, settings.secret, rules)
-        self.registrations = Registrations(objects, settings.webhooks)
+        self.registrations = Registrations(objects, settings.webhooks, injected=tell.injected)
         self.certificate = StoredCertificate(rules.names[0])
-        self._problems = Problems(tell)
+        self._problems = Problems(tell.problems)
         self._kept = Kept()
         self._is_injected = False
         self._trusted: tuple[bytes, float] | None = None

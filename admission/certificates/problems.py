@@ -6,6 +6,7 @@ problems of a turn -> one log line each at the start and at the end, and a metri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 import structlog
@@ -14,7 +15,7 @@ _log = structlog.get_logger()
 
 
 class CertificateProblem(StrEnum):
-    """Labels of `vramgate_certificate_problems`."""
+    """Labels of `vramgate_certificate_problems`: of built-in certificates, or of files."""
 
     API_SERVER = "api-server-away"
     SECRET_FORBIDDEN = "secret-forbidden"
@@ -26,6 +27,8 @@ class CertificateProblem(StrEnum):
     """Somebody else writes another `caBundle` again and again."""
     EXPIRED = "expired"
     """What is served has expired, and nothing better can be had."""
+    FILES_REFUSED = "files-refused"
+    """The files that the settings name cannot be served: what was served is served on."""
     CLOCK = "clock-skew"
     """Our clock and the API server's are minutes apart."""
     FAULT = "fault"
@@ -34,6 +37,18 @@ class CertificateProblem(StrEnum):
 
 TellProblems = Callable[[frozenset[CertificateProblem]], None]
 """Told after every turn which problems there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """Who hears what becomes of certificates: the metrics."""
+
+    problems: TellProblems = lambda _: None
+    injected: Callable[[], None] = lambda: None
+    """Told each time a registration was given the CA that it lacked."""
+
+
+TELL_NOBODY = Telling()
 
 
 class Problems:

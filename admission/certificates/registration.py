@@ -7,15 +7,15 @@ Writes nothing but `caBundle`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 import structlog
 
 from admission.certificates.injection import injection
-from admission.certificates.objects import CONFLICT, Objects
 from admission.errors import ClusterError
+from admission.objects import CONFLICT, Objects
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
@@ -72,8 +72,16 @@ class Injected:
 class Registrations:
     """The registrations of our names, of both kinds."""
 
-    def __init__(self, objects: Objects, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        names: Sequence[str],
+        *,
+        injected: Callable[[], None] = lambda: None,
+    ) -> None:
+        """*injected* is told of each registration that was given what it lacked."""
         self._objects = objects
+        self._injected = injected
         self._names = tuple(dict.fromkeys(names))
 
     def places(self) -> tuple[tuple[str, str], ...]:
@@ -110,5 +118,6 @@ class Registrations:
                     return Outcome.LACKS, error
                 continue
             _log.info("ca bundle injected", registration=path.removeprefix(f"{GROUP}/"))
+            self._injected()
             return Outcome.CHANGED, None
         return Outcome.LACKS, ClusterError(CONFLICT)

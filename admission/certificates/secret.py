@@ -13,9 +13,9 @@ import structlog
 
 from admission.certificate_settings import SecretPlace
 from admission.certificates.kept import Kept, expires, read_kept
-from admission.certificates.objects import CONFLICT, Found, Objects
 from admission.certificates.renewal import Cause, Known, Renewal, Rules, renewed
 from admission.errors import ClusterError
+from admission.objects import CONFLICT, Found, Objects
 from admission.values import Json
 
 ATTEMPTS = 5

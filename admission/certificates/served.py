@@ -63,10 +63,10 @@ class ServedCertificate:
         self.expires: datetime | None = None
 
     def refresh(self) -> bool:
-        """Load the files if they changed since they were last looked at; return whether it did.
+        """Load the files if they are others than those that are served; return whether it did.
 
         A half-written pair, or a key that does not belong to the certificate, leaves the served
-        one as it is.
+        one as it is, and is an error each time until it is mended.
 
         Raises:
             OSError: if a file cannot be read, or (`ssl.SSLError`) the pair is not valid.
@@ -75,13 +75,13 @@ class ServedCertificate:
         stamp = (_stamp(self._certificate), _stamp(self._key))
         if stamp == self._seen:
             return False
-        self._seen = stamp
         expires = expiry_of(self._certificate.read_bytes())
         loaded = _new_context()
         # Without a password an encrypted key would ask for one on the terminal.
         loaded.load_cert_chain(self._certificate, self._key, password="")
         self._choice.loaded = loaded
         self.expires = expires
+        self._seen = stamp
         return True
 
 

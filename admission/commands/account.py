@@ -14,9 +14,8 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated
 
-import typer
+import click
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -29,6 +28,7 @@ from admission.commands.estimate import (
     print_json,
 )
 from admission.commands.job_file import read_job
+from admission.commands.options import Word, job_argument
 from admission.plaintext import plain
 from estimator.catalog import generic_device, resolve_device
 from estimator.device import Device
@@ -53,24 +53,20 @@ class Output(StrEnum):
     MARKDOWN = "markdown"
 
 
-def command(
-    spec: Annotated[
-        str,
-        typer.Argument(
-            metavar="SPEC",
-            help="A JobSpec (YAML or JSON) or a Trace file, - for standard input.",
-        ),
-    ],
-    gpu: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The card: a100-sxm4-40gb, t4, …")
-    ] = None,
-    top: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Show the N largest takings; JSON has all.")
-    ] = TOP,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the account.")
-    ] = Output.TEXT,
-) -> None:
+@click.command()
+@job_argument
+@click.option("--gpu", metavar="NAME", help="The card: a100-sxm4-40gb, t4, …")
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=TOP,
+    metavar="N",
+    help="Show the N largest takings; JSON has all.",
+)
+@click.option(
+    "--output", "-o", type=Word(Output), default=Output.TEXT.value, help="How to write the account."
+)
+def command(spec: str, gpu: str | None, top: int, output: Output) -> None:
     """Say where the GPU memory that the job in SPEC reserves comes from."""
     device = resolve_device(gpu) if gpu else generic_device()
     # A worker that fails becomes an error of its own here; the log is for `serve`.

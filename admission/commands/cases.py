@@ -10,24 +10,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from admission.capacity.classes import classes_of
-from admission.codes import Steer
+from admission.commands.explain_rules import NO_RULES, Rules, Ruling, namespace_of
 from admission.commands.explain_steer import bare
 from admission.commands.parts import LazySources
 from admission.errors import AdmissionError, ManifestError
-from admission.judge.judging import Views, read_views
-from admission.judge.rounds import Fetching, in_rounds
+from admission.judge.rounds import Fetching, in_rounds, wanted_by
+from admission.judge.views import Views, read_views
 from admission.manifests import Manifest, Manifests, named_class, read_classes, read_manifests
 from admission.sources.references import is_remote
 from admission.values import NO_DOCUMENTS, Document, Documents, NodeClass, Workload
 from admission.workloads import KINDS, read_workload
 from admission.workloads.custom import with_custom
 from admission.workloads.kind import Kinds
+from estimator.deferred import Deferred
 
 if TYPE_CHECKING:
+    from admission.capacity import classes as node_classes
     from admission.config import Settings
     from admission.listing import Connection
     from admission.node_settings import NodeSettings
+else:
+    node_classes = Deferred("admission.capacity.classes")
 
 _NOT_HERE = "is not among the manifests"
 _OFFLINE = "is not asked for: offline"
@@ -45,8 +48,16 @@ class Case:
     """Whether objects that are not among the manifests may be asked for."""
     namespace: str = ""
     """Where objects belong that name none."""
-    steer: Steer | None = None
-    """How hard the settings want pods to be steered, if they say so."""
+    rules: Rules = NO_RULES
+    """What is known of the install's."""
+
+    def ruling(self, manifest: Manifest) -> Ruling:
+        """Return how far the webhook would go with the job of *manifest*."""
+        return self.rules.of(manifest, namespace=self.namespace_of(manifest))
+
+    def namespace_of(self, manifest: Manifest) -> str:
+        """Return the namespace that the job of *manifest* belongs to; empty if nobody says."""
+        return namespace_of(manifest, self.namespace)
 
 
 def read_case(
@@ -74,7 +85,7 @@ def read_case(
     if not workloads:
         raise ManifestError("no workload in these manifests: nothing in them runs containers")
     if connection is not None:
-        classes = classes_of(connection.nodes(), node_settings)
+        classes = node_classes.classes_of(connection.nodes(), node_settings)
     elif nodes is not None:
         classes = read_classes(nodes, stdin=sys.stdin, settings=node_settings)
     else:
@@ -89,17 +100,22 @@ def read_case(
     )
 
 
+def read_alone(manifest: Manifest, case: Case) -> tuple[Workload, Views] | None:
+    """Return the workload of *manifest*; None if it refers to what is not among the manifests."""
+    manifest, documents = _opened(manifest, case)
+    workload, views = _read(manifest, documents, case)
+    is_whole = all(name in documents for name in wanted_by(workload, views))
+    return (workload, views) if is_whole else None
+
+
 async def read_one(
     manifest: Manifest, case: Case, *, fetcher: Fetching | None
 ) -> tuple[Workload, Views]:
     """Return the workload of *manifest* as it was understood, with what it refers to."""
-    first = _workload(manifest, NO_DOCUMENTS, case.kinds)
-    if not first.controlled:
-        manifest = replace(manifest, body=bare(manifest.body))
+    manifest, documents = _opened(manifest, case)
 
     async def read(documents: Documents) -> tuple[Workload, Views]:
-        workload = _workload(manifest, documents, case.kinds)
-        return workload, read_views(workload, classes=case.classes, documents=documents)
+        return _read(manifest, documents, case)
 
     async def fetch(wanted: tuple[str, ...], namespace: str) -> Documents:
         is_here = {name: not is_remote(name) and not case.has_cluster for name in wanted}
@@ -109,10 +125,22 @@ async def read_one(
             return {**here, **{name: Document(problem=_OFFLINE) for name in others}}
         return {**here, **await fetcher.fetch(others, namespace=namespace or case.namespace)}
 
-    documents = case.manifests.documents(first.ref.namespace or case.namespace)
     found = await in_rounds(read, fetch, documents=documents)
     assert found is not None, "without a deadline there is always time"
     return found
+
+
+def _opened(manifest: Manifest, case: Case) -> tuple[Manifest, Documents]:
+    """Return *manifest* as a person wrote it, and the documents beside it."""
+    first = _workload(manifest, NO_DOCUMENTS, case.kinds)
+    if not first.controlled:
+        manifest = replace(manifest, body=bare(manifest.body))
+    return manifest, case.manifests.documents(first.ref.namespace or case.namespace)
+
+
+def _read(manifest: Manifest, documents: Documents, case: Case) -> tuple[Workload, Views]:
+    workload = _workload(manifest, documents, case.kinds)
+    return workload, read_views(workload, classes=case.classes, documents=documents)
 
 
 def kinds_of(settings: Settings | None) -> Kinds:

@@ -15,24 +15,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+import click
 import orjson
-import typer
 from rich.console import Console
 
 from admission.commands.estimate_cases import answer_cases
 from admission.commands.estimate_progress import reporter
 from admission.commands.estimate_table import estimate_text
 from admission.commands.job_file import read_job
+from admission.commands.options import Word, job_argument
 from admission.errors import ManifestError
 from admission.plaintext import plain
 from estimator.catalog import generic_device, resolve_device
+from estimator.deferred import Deferred
 from estimator.device import Device
 from estimator.documents import MAX_BYTES
 from estimator.errors import EstimatorError, Problem, SpecError, UnsupportedJobError
 from estimator.result import Estimate
 from estimator.workers.pool import Workers
+
+if TYPE_CHECKING:
+    from admission.commands import drawing, picture
+else:
+    drawing = Deferred("admission.commands.drawing")
+    picture = Deferred("admission.commands.picture")
 
 STDIN = "-"
 PLAIN_WIDTH = 120
@@ -46,39 +54,57 @@ class Output(StrEnum):
     JSONL = "jsonl"
 
 
-def command(
-    spec: Annotated[
-        str,
-        typer.Argument(
-            metavar="SPEC",
-            help="A JobSpec (YAML or JSON) or a Trace file, - for standard input.",
-        ),
-    ],
-    gpu: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="The card: a100-sxm4-40gb, t4, … May be repeated."),
-    ] = None,
-    output: Annotated[
-        Output,
-        typer.Option("--output", "-o", help="jsonl: SPEC holds one case a line, many at once."),
-    ] = Output.TEXT,
-) -> None:
+class Form(StrEnum):
+    """How one answer of this command is written; JSONL is for many."""
+
+    TEXT = Output.TEXT.value
+    JSON = Output.JSON.value
+    JSONL = Output.JSONL.value
+    HTML = "html"
+    PICTURE = "picture"
+
+
+DRAWN = (Form.HTML, Form.PICTURE)
+
+
+@click.command()
+@job_argument
+@click.option(
+    "--gpu",
+    multiple=True,
+    metavar="NAME",
+    help="The card: a100-sxm4-40gb, t4, … May be repeated.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=Word(Form),
+    default=Form.TEXT.value,
+    help="jsonl: SPEC holds one case a line, many at once. html, picture: the run, drawn.",
+)
+def command(spec: str, gpu: tuple[str, ...], output: Form) -> None:
     """Say how much GPU memory the job in SPEC needs."""
-    devices = tuple(resolve_device(name) for name in gpu or ()) or (generic_device(),)
+    devices = tuple(resolve_device(name) for name in gpu) or (generic_device(),)
     # A worker that fails becomes an error of its own here; the log is for `serve`.
     logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
-    if output is Output.JSONL:
+    if output is Form.JSONL:
         if len(devices) > 1:
-            raise typer.BadParameter("one card for the cases that name none", param_hint="--gpu")
+            raise click.BadParameter("one card for the cases that name none", param_hint="--gpu")
         with opened(spec) as lines:
-            raise typer.Exit(asyncio.run(_estimate_cases(lines, devices[0])))
+            sys.exit(asyncio.run(_estimate_cases(lines, devices[0])))
     with opened(spec) as file:
         content = file.read(MAX_BYTES + 1)
     try:
-        estimates = asyncio.run(_estimate_one(content, devices))
+        if output in DRAWN:
+            found = asyncio.run(drawing.drawn_job(read_job(content), devices))
+        else:
+            estimates = asyncio.run(_estimate_one(content, devices))
     except EstimatorError as error:
         raise in_file(error, "stdin" if spec == STDIN else plain(spec)) from error
-    print_estimates(estimates, output)
+    if output in DRAWN:
+        picture.write(picture.estimate_page(found), is_html=output is Form.HTML)
+    else:
+        print_estimates(estimates, Output(output.value))
 
 
 def print_estimates(estimates: Sequence[Estimate], output: Output) -> None:

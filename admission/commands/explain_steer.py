@@ -9,22 +9,23 @@ named (`--gpu`): it is on no node.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from admission.codes import Mode, Steer, Verdict
+from admission.codes import Mode, Operation, Steer, Verdict
 from admission.decision import Change, Policy, budget_of
 from admission.judge.conclusion import conclude
-from admission.review import Operation
-from admission.values import Json, Judgement, NodeClass
+from admission.values import Documents, Json, Judgement, NodeClass
+from admission.workloads.resources import CLAIM
 from estimator.deferred import Deferred
 
 if TYPE_CHECKING:
     from admission import inventory
-    from admission.steer import affinity, permission, plan, writing
+    from admission.steer import affinity, claims, permission, plan, writing
     from admission.steer.plan import TemplatePlan
 else:
     affinity = Deferred("admission.steer.affinity")
+    claims = Deferred("admission.steer.claims")
     inventory = Deferred("admission.inventory")
     permission = Deferred("admission.steer.permission")
     plan = Deferred("admission.steer.plan")
@@ -41,9 +42,12 @@ class Explained:
 
     judgement: Judgement
     terms: Mapping[str, Json] = field(default_factory=dict)
-    """Field path of a pod template -> what would be added to its affinity."""
+    """Field path of a pod template -> what would be added to its affinity; or, where its GPUs are
+    claimed, the claim templates beside it with the selector they lack."""
     sentence: str = ""
     """Where the pods would be steered, in words; empty if nowhere."""
+    remarks: tuple[str, ...] = ()
+    """Where the mode comes from, and what could not be told of it."""
 
 
 def bare(obj: Json) -> Json:
@@ -61,8 +65,7 @@ def steered(
 ) -> Explained:
     """Return *judgement* of *obj* as the webhook would give it once the pods are steered.
 
-    *default* is the settings' word, which the object's own label beats. Not known without the
-    cluster's namespaces: their label.
+    *default* is the word of the namespace or the settings, which the object's own label beats.
     """
     workload = judgement.workload
     is_held = any(judged.verdict in HELD for judged in judgement.units)
@@ -87,6 +90,30 @@ def steered(
         },
         sentence=_sentence(plans),
     )
+
+
+def claimed(found: Explained, documents: Documents) -> Explained:
+    """Return *found* with the claim templates among *documents* that lack a selector.
+
+    The webhook cannot write it: another object, and one that never changes. Whoever creates it
+    with the job can.
+    """
+    judgement = found.judgement
+    if not any(judged.unit.gpu_resource == CLAIM for judged in judgement.units):
+        return found
+    terms, names = dict(found.terms), []
+    for path in dict.fromkeys(judged.unit.template for judged in judgement.units):
+        units = [judged for judged in judgement.units if judged.unit.template == path]
+        templates = claims.claim_templates(units, documents)
+        if templates:
+            terms[path] = {**terms.get(path, {}), "resourceClaimTemplates": list(templates)}
+            names += [str(each["metadata"]["name"]) for each in templates]
+    if not names:
+        return found
+    where = ", ".join(dict.fromkeys(names))
+    said = f"ResourceClaimTemplate {where} lacks a selector for memory: -o yaml shows it with one"
+    sentence = f"{found.sentence}; {said}" if found.sentence else said
+    return replace(found, terms=terms, sentence=sentence)
 
 
 def _how(metadata: Json, mode: Mode, default: Steer | None) -> Steer:

@@ -37,8 +37,12 @@ def print_judgements(
     console: Console | None = None,
     *,
     steered: Sequence[str] = (),
+    remarks: Sequence[Sequence[str]] = (),
 ) -> None:
-    """Print the table and the messages; *steered* says of each where it would be steered."""
+    """Print the table and the messages.
+
+    *steered* says of each where it would be steered, *remarks* where its mode comes from.
+    """
     screen = console or Console(highlight=False)
     if not screen.is_terminal:
         screen = Console(file=screen.file, width=PLAIN_WIDTH, highlight=False)
@@ -58,6 +62,10 @@ def print_judgements(
         screen.print(Text.assemble(name, ": ", _told(judgement)), soft_wrap=True)
         if where:
             screen.print(Text(f"  {plain(where, limit=400)}"), soft_wrap=True)
+        if judgement.exemption is not None:
+            screen.print(Text(f"  {plain(judgement.exemption.sentence(), limit=400)}"))
+        for remark in remarks[index] if index < len(remarks) else ():
+            screen.print(Text(f"  {plain(remark, limit=400)}"), soft_wrap=True)
         for reason in _faults(judgement):
             screen.print(Text(f"  failed: {reason}"), soft_wrap=True)
         for warning in bounded(noticed(judgement.units)):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admission.capacity.classes import declared_class
+from admission.capacity.named import declared_class
 from admission.codes import Verdict
 from admission.commands.fit_cards import cards_by_memory
 from admission.decision import class_verdict

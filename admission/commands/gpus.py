@@ -6,14 +6,15 @@ catalog -> table or JSON
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Any
 
+import click
 import orjson
-import typer
 from pydantic.alias_generators import to_camel
 from rich.console import Console
 from rich.table import Table
 
+from admission.commands.options import Word
 from estimator.catalog import GpuRow, gpu_rows
 
 PLAIN_WIDTH = 140
@@ -37,11 +38,11 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def command(
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the list.")
-    ] = Output.TEXT,
-) -> None:
+@click.command()
+@click.option(
+    "--output", "-o", type=Word(Output), default=Output.TEXT.value, help="How to write the list."
+)
+def command(output: Output) -> None:
     """List the cards that --gpu accepts."""
     rows = gpu_rows()
     if output is Output.JSON:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from admission.cache import Retention
 from admission.cluster import Client
 from admission.config import LogLevel, Settings
-from admission.estimates import EstimatePool
+from admission.estimates import EstimatePool, Watcher
 from admission.handler import Handler
 from admission.inventory import Inventory
 from admission.logs import configure_logs
@@ -21,6 +21,8 @@ from admission.sources.fetching import Fetcher
 from admission.sources.setup import fetcher_of
 from admission.workloads import KINDS
 from admission.workloads.custom import with_custom
+from estimator.workers.limits import Limits
+from estimator.workers.pool import Workers
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,6 +54,7 @@ class Live:
             policy=settings.policy, steering=settings.steering, kinds=kinds, sources=sources
         )
         self.metrics.policy_enabled(settings.policy.enabled)
+        self.metrics.show_workloads(settings.metrics.workloads)
         if settings.cache != before.cache:
             self.pool.retain(retention_of(settings))
         if settings.nodes != before.nodes:
@@ -67,4 +70,26 @@ def retention_of(settings: Settings) -> Retention:
         entries=settings.cache.entries,
         failure_seconds=settings.cache.failure_seconds,
         timeout_failure_seconds=settings.cache.timeout_failure_seconds,
+    )
+
+
+def workers_of(settings: Settings) -> Workers:
+    """Return the worker processes that estimate."""
+    return Workers(
+        Limits(
+            wall_seconds=settings.workers.timeout_seconds,
+            memory_bytes=settings.workers.memory_bytes,
+        ),
+        max_concurrent=settings.workers.max_concurrent,
+        preload=settings.workers.preload,
+    )
+
+
+def pool_of(settings: Settings, workers: Workers, watcher: Watcher) -> EstimatePool:
+    """Return what asks *workers* once for each estimate, and remembers."""
+    return EstimatePool(
+        workers,
+        max_concurrent=workers.max_concurrent,
+        retention=retention_of(settings),
+        watcher=watcher,
     )

@@ -8,25 +8,29 @@ Exit: 0 done, 2 usage or unreadable input, 3 an estimate failed, which is our fa
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from admission.capacity.classes import classes_of
 from admission.commands.cases import Case, kinds_of, read_case, read_one, sources_of
 from admission.commands.documents import Notation, Output, write_entries
 from admission.commands.exits import FAULT
 from admission.commands.nodes_why import UnitPlaces, WorkloadPlaces, places_of
-from admission.commands.parts import LazyWorkers
-from admission.commands.plugin import Context, Kubeconfig, Namespace, access_of
+from admission.commands.options import (
+    FILE,
+    Word,
+    context_option,
+    kubeconfig_option,
+    namespace_option,
+    offline_option,
+)
+from admission.commands.plugin import access_of
 from admission.decision import budget_of
 from admission.errors import ManifestError
-from admission.estimates import EstimatePool
 from admission.judge.rounds import Fetching
 from admission.manifests import read_classes
 from admission.message.findings import is_fault
@@ -35,46 +39,51 @@ from estimator.deferred import Deferred
 from estimator.workers.api import Estimator
 
 if TYPE_CHECKING:
+    import asyncio
+
     from admission import config as configuration
-    from admission.commands import nodes_table
+    from admission.commands import asking, nodes_table
     from admission.config import Settings
     from admission.listing import Connection
 else:
+    asking = Deferred("admission.commands.asking")
+    asyncio = Deferred("asyncio")
     configuration = Deferred("admission.config")
     nodes_table = Deferred("admission.commands.nodes_table")
 
 
+@click.command()
+@click.option("--nodes", metavar="FILE", help="The cluster's nodes: kubectl get nodes -o json.")
+@kubeconfig_option
+@context_option
+@namespace_option
+@click.option(
+    "--why",
+    multiple=True,
+    metavar="MANIFEST",
+    help="Say of each class whether the job in it may go there, and why not. May be repeated.",
+)
+@click.option(
+    "--output", "-o", type=Word(Output), default=Output.TEXT.value, help="How to write the answer."
+)
+@click.option("--config", type=FILE, help="The webhook's settings: `nodes.classes`, `nodes.pools`.")
+@offline_option
+@click.pass_obj
 def command(
-    invocation: typer.Context,
-    nodes: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The cluster's nodes: kubectl get nodes -o json."),
-    ] = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-    namespace: Namespace = None,
-    why: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MANIFEST",
-            help="Say of each class whether the job in it may go there, and why not. "
-            "May be repeated.",
-        ),
-    ] = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="How to write the answer.")
-    ] = Output.TEXT,
-    config: Annotated[
-        Path | None, typer.Option(help="The webhook's settings: `nodes.classes`, `nodes.pools`.")
-    ] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no Hub and no host, whatever the settings say.")
-    ] = False,
+    program: str,
+    nodes: str | None,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str | None,
+    why: tuple[str, ...],
+    output: Output,
+    config: Path | None,
+    offline: bool,
 ) -> None:
     """Show the node classes that jobs are judged against."""
     settings = configuration.load_settings(config) if config is not None else None
     access = access_of(
-        invocation.obj,
+        program,
         kubeconfig=kubeconfig,
         context=context,
         namespace=namespace,
@@ -97,9 +106,9 @@ def command(
         node_settings=settings.nodes if settings is not None else None,
     )
     fetcher = sources_of(settings, connection, offline=offline)
-    found = asyncio.run(_with_workers(case, fetcher))
+    found = asking.answered(lambda estimator: places(case, estimator=estimator, fetcher=fetcher))
     _write_places(found, output)
-    raise typer.Exit(exit_status(found))
+    sys.exit(exit_status(found))
 
 
 def read_nodes(
@@ -133,16 +142,6 @@ def exit_status(found: Sequence[WorkloadPlaces]) -> int:
     """Return 3 if an estimate failed, else 0."""
     findings = [each for workload in found for unit in workload.units for each in unit.findings]
     return FAULT if any(map(is_fault, findings)) else 0
-
-
-async def _with_workers(case: Case, fetcher: Fetching | None) -> tuple[WorkloadPlaces, ...]:
-    # A worker that fails becomes a finding here; the log is for `serve`.
-    logging.getLogger("estimator.workers").addHandler(logging.NullHandler())
-    workers = LazyWorkers()
-    try:
-        return await places(case, estimator=EstimatePool(workers), fetcher=fetcher)
-    finally:
-        await workers.close()
 
 
 def class_document(node_class: NodeClass) -> dict[str, Any]:

@@ -8,10 +8,9 @@ are closed are estimated too.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from admission.capacity.constraints import (
     PodRules,
@@ -28,7 +27,7 @@ from admission.codes import Verdict
 from admission.decision import budget_of
 from admission.judge.asking import Answer, Question, answer_of, class_verdicts, devices_of
 from admission.judge.deadline import Deadline
-from admission.judge.judging import Views
+from admission.judge.views import Views
 from admission.values import (
     ClassVerdict,
     Finding,
@@ -38,7 +37,13 @@ from admission.values import (
     Unit,
     Workload,
 )
+from estimator.deferred import Deferred
 from estimator.workers.api import Estimator
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = Deferred("asyncio")
 
 _STILL = "its pods may still be given the toleration"
 

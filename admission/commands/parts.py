@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from admission.source_settings import SourceSettings
     from admission.sources import setup
     from admission.sources.fetching import Fetcher
+    from estimator.report.drawing import JobDrawing
     from estimator.result import Estimate, Fit
     from estimator.spec import JobSpec
     from estimator.workers import pool
@@ -41,6 +42,10 @@ class LazyWorkers:
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order (see `Estimator`)."""
         return await self._started().fit(spec, devices)
+
+    async def draw(self, job: Job, devices: Sequence[Device]) -> JobDrawing:
+        """Return the estimates of *job* on *devices*, and its run on one of them."""
+        return await self._started().draw(job, devices)
 
     async def close(self) -> None:
         """End what was started."""

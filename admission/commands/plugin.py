@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from estimator.deferred import Deferred
 
@@ -24,21 +22,6 @@ else:
 
 PLUGIN = "kubectl vramgate"
 """The program's name where kubectl runs it."""
-
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Ask the cluster of this kubeconfig for nodes and objects."),
-]
-Context = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="A context of the kubeconfig instead of its current one."),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace", "-n", metavar="NAME", help="Where objects belong that name no namespace."
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,13 @@ name -> JSON Schema
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
+import click
 import orjson
-import typer
 from pydantic import BaseModel
 
+from admission.commands.options import Word
 from admission.config import Settings
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
@@ -40,7 +41,9 @@ _MODELS: dict[Document, tuple[type[BaseModel], _Mode]] = {
 }
 
 
-def command(document: Annotated[Document, typer.Argument(help="Which document.")]) -> None:
+@click.command()
+@click.argument("document", type=Word(Document), help="Which document.")
+def command(document: Document) -> None:
     """Print the JSON Schema of a document."""
     print(orjson.dumps(schema_of(document), option=orjson.OPT_INDENT_2).decode())
 

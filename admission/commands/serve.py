@@ -9,39 +9,45 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
+import click
 import structlog
-import typer
 
-from admission import cluster
-from admission.certificate_settings import CertificateMode
-from admission.certificates.builtin import kept_certificates
 from admission.certificates.keeper import Keeper
-from admission.commands.live import Live, retention_of
-from admission.config import LogLevel, Settings, load_settings, package_version
+from admission.commands.following import (
+    Following,
+    client_of,
+    followed_inventory,
+    keeper_of,
+    own_namespace,
+)
+from admission.commands.learned import followed_learnt
+from admission.commands.live import Live, pool_of, workers_of
+from admission.commands.options import FILE, Word
+from admission.config import LogLevel, Settings, load_settings
 from admission.detect import load_parts
-from admission.errors import AdmissionError, SettingsError
+from admission.errors import AdmissionError
 from admission.estimates import EstimatePool
 from admission.handler import Handler
-from admission.inventory import SECONDS_PER_DAY, Inventory, read_nodes
+from admission.inventory import Inventory
+from admission.learning.floors import Learnt
 from admission.logs import configure_logs
 from admission.metrics import Metrics
+from admission.outages import Outages
 from admission.reader import ReviewReader
 from admission.server import Probes, WebhookServer
 from admission.settings_file import SettingsFile
 from admission.sources.fetching import Fetcher
 from admission.sources.setup import fetcher_of
-from admission.values import Json
+from admission.version import package_version
 from admission.workloads import KINDS
 from admission.workloads.custom import with_custom
-from estimator.errors import Problem
-from estimator.workers.limits import Limits
 from estimator.workers.pool import Workers
 
 SWITCH_SECONDS = 0.001
@@ -51,17 +57,11 @@ A review takes the lock some five times."""
 _log = structlog.get_logger()
 
 
-def command(
-    config: Annotated[
-        Path | None, typer.Option(help="Settings file (YAML). Without it every default holds.")
-    ] = None,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="How to reach the API server, outside a cluster.")
-    ] = None,
-    log_level: Annotated[
-        LogLevel | None, typer.Option(help="Instead of the level in the settings.")
-    ] = None,
-) -> None:
+@click.command()
+@click.option("--config", type=FILE, help="Settings file (YAML). Without it every default holds.")
+@click.option("--kubeconfig", type=FILE, help="How to reach the API server, outside a cluster.")
+@click.option("--log-level", type=Word(LogLevel), help="Instead of the level in the settings.")
+def command(config: Path | None, kubeconfig: Path | None, log_level: LogLevel | None) -> None:
     """Answer admission reviews over HTTPS until SIGTERM."""
     settings = load_settings(config)
     configure_logs(log_level or settings.logs.level, form=settings.logs.format)
@@ -92,24 +92,23 @@ async def serve(
     _log.info("starting", version=package_version(), mode=settings.policy.mode.value)
     load_parts()
     metrics = Metrics()
-    workers = Workers(
-        Limits(
-            wall_seconds=settings.workers.timeout_seconds,
-            memory_bytes=settings.workers.memory_bytes,
-        ),
-        max_concurrent=settings.workers.max_concurrent,
-        preload=settings.workers.preload,
-    )
-    pool = EstimatePool(
-        workers,
-        max_concurrent=workers.max_concurrent,
-        retention=retention_of(settings),
-        watcher=metrics,
-    )
+    workers = workers_of(settings)
+    pool = pool_of(settings, workers, metrics)
     async with contextlib.AsyncExitStack() as stack:
-        client = await asyncio.to_thread(_client, settings, kubeconfig)
-        inventory = await stack.enter_async_context(_inventory(settings, client, metrics))
-        keeper = await _keeper(settings, client, metrics, stack)
+        client = await asyncio.to_thread(client_of, settings, kubeconfig)
+        following = Following(
+            settings=settings,
+            client=client,
+            metrics=metrics,
+            outages=Outages(metrics.watches_interrupted),
+        )
+        inventory = await stack.enter_async_context(
+            followed_inventory(settings, client, changed=metrics.classes, outages=following.outages)
+        )
+        learnt = stack.enter_context(
+            followed_learnt(client, namespace=own_namespace(), outages=following.outages)
+        )
+        keeper = await keeper_of(following, stack)
         stack.push_async_callback(workers.close)
         stack.push_async_callback(pool.close)
         parts = _Parts(
@@ -119,6 +118,7 @@ async def serve(
             workers=workers,
             sources=fetcher_of(settings.sources, client=client),
             keeper=keeper,
+            learnt=learnt,
         )
         handler = _handler(settings, parts)
         live = Live(
@@ -135,6 +135,7 @@ async def serve(
         server = _server(settings, parts, handler)
         async with server.running(), _followed(file, live):
             await workers.start()
+            settle()
             await _until_told_to_stop()
     _log.info("stopped")
 
@@ -148,6 +149,7 @@ class _Parts:
     metrics: Metrics
     workers: Workers
     sources: Fetcher
+    learnt: Learnt
     keeper: Keeper | None
     """Of built-in certificates; None where they are somebody else's files."""
 
@@ -183,6 +185,7 @@ def _handler(settings: Settings, parts: _Parts) -> Handler:
         pool=parts.pool,
         metrics=parts.metrics,
         sources=parts.sources,
+        learnt=parts.learnt,
         reader=ReviewReader(kinds=with_custom(KINDS, settings.workloads.kinds)),
     )
 
@@ -195,10 +198,21 @@ def _server(settings: Settings, parts: _Parts, handler: Handler) -> WebhookServe
             not_ready=parts.not_ready,
             metrics=lambda: _exposition(parts),
             certificate_loaded=parts.metrics.certificate_expires,
+            certificate_problems=parts.metrics.certificate_problems,
             report=handler.report,
         ),
         certificate=parts.keeper.certificate if parts.keeper else None,
     )
+
+
+def settle() -> None:
+    """Take what is there by now out of the collector's rounds: it stays until the end.
+
+    A full round walks every object of the process while nobody is answered, 0.1 s once all is
+    imported. From here on it walks what came later.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _exposition(parts: _Parts) -> bytes:
@@ -206,85 +220,6 @@ def _exposition(parts: _Parts) -> bytes:
     states["waiting"] += parts.pool.num_waiting
     parts.metrics.workers(states)
     return parts.metrics.text()
-
-
-def _client(settings: Settings, kubeconfig: Path | None) -> cluster.Client | None:
-    """Return a client of the cluster, or None if a nodes file is all there is."""
-    if settings.nodes.file is not None and kubeconfig is None and not cluster.is_in_cluster():
-        return None
-    return cluster.connect(kubeconfig)
-
-
-async def _keeper(
-    settings: Settings,
-    client: cluster.Client | None,
-    metrics: Metrics,
-    stack: contextlib.AsyncExitStack,
-) -> Keeper | None:
-    """Return who looks after built-in certificates until *stack* ends; None with files.
-
-    Raises:
-        SettingsError: if there is no cluster to keep them in.
-    """
-    if settings.certificate_mode is CertificateMode.FILES:
-        return None
-    if client is None:
-        raise SettingsError(
-            [Problem(path="certificates.mode", message="builtin needs a cluster")],
-            hint="give `--kubeconfig`, or `server.certFile` and `server.keyFile`",
-        )
-    kept = kept_certificates(client, settings.certificates, tell=metrics.certificate_problems)
-    return await stack.enter_async_context(kept)
-
-
-@contextlib.asynccontextmanager
-async def _inventory(
-    settings: Settings, client: cluster.Client | None, metrics: Metrics
-) -> AsyncIterator[Inventory]:
-    """Keep an inventory up to date from the nodes file, the API server, or both.
-
-    With a nodes file alone there is no cluster to ask: no namespace says a mode of its own.
-    """
-    file = settings.nodes.file
-    inventory = Inventory(
-        keep_seconds=settings.nodes.keep_days * SECONDS_PER_DAY,
-        namespaces_expected=client is not None,
-        settings=settings.nodes,
-        changed=metrics.classes,
-    )
-    if file is not None:
-        inventory.set_nodes(await asyncio.to_thread(read_nodes, file))
-        await inventory.refresh()
-    watches = []
-    if client is not None:
-        if file is None:
-            nodes = _on_loop(inventory.set_nodes)
-            watches.append(cluster.Watch(client, cluster.NODES, nodes))
-        namespaces = _on_loop(inventory.set_namespaces)
-        watches.append(cluster.Watch(client, cluster.NAMESPACES, namespaces))
-    task = asyncio.create_task(inventory.run())
-    for watch in watches:
-        watch.start()
-    try:
-        yield inventory
-    finally:
-        for watch in watches:
-            watch.stop()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-def _on_loop(
-    take: Callable[[Mapping[str, Json]], None],
-) -> Callable[[Mapping[str, Json]], None]:
-    """Return *take* for a thread: it runs on this loop, and not at all once that is closed."""
-    loop = asyncio.get_running_loop()
-
-    def publish(snapshot: Mapping[str, Json]) -> None:
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(take, snapshot)
-
-    return publish
 
 
 async def _until_told_to_stop() -> None:

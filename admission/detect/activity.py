@@ -85,7 +85,9 @@ MODULES = (
 )
 """Beginnings of Python modules that serve, evaluate or are interactive."""
 
-TOOLS = frozenset(words("pip venv ensurepip compileall json.tool site zipfile"))
+TOOLS = frozenset(
+    words("pip venv ensurepip compileall py_compile json.tool site zipfile sysconfig")
+)
 """Python modules that set things up and say nothing about training."""
 
 IMAGES = (
@@ -185,6 +187,8 @@ def is_preparation(texts: Sequence[str]) -> bool:
         return bool(rest) and SETTINGS.search(rest[0].rpartition("/")[2]) is not None
     if name == "wandb" and rest[:1] in (["agent"], ["launch"], ["launch-agent"]):
         return False
+    if name == "accelerate":
+        return rest[:1] in (["config"], ["env"], ["estimate-memory"], ["merge-weights"])
     if name == "make":
         return all(text in BUILDS or text[:1] == "-" or "=" in text for text in rest)
     return name in HARMLESS

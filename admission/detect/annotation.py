@@ -132,7 +132,7 @@ def replaced_parts(stated: Json) -> frozenset[str]:
     return frozenset(
         part
         for part, key in _WHOLE.items()
-        if isinstance(stated.get(part), Mapping) and key in stated[part]
+        if part in stated and isinstance(stated[part], Mapping) and key in stated[part]
     )
 
 
@@ -197,14 +197,14 @@ def json_types(document: Mapping[Any, Any], *, depth: int = 0) -> dict[str, Any]
 def _json_type(value: object, depth: int) -> Any:
     if depth > MAX_NESTED:
         return f"nested deeper than {MAX_NESTED}"
-    if isinstance(value, Mapping):
-        return json_types(value, depth=depth)
-    if isinstance(value, list | tuple):
-        return [_json_type(item, depth + 1) for item in value]
     if isinstance(value, str):
         return _plain_text(value)
     if value is None or isinstance(value, bool | float):
         return value
+    if isinstance(value, list | tuple):
+        return [_json_type(item, depth + 1) for item in value]
+    if isinstance(value, Mapping):
+        return json_types(value, depth=depth)
     if isinstance(value, int) and abs(value) < 1 << 63:
         return value
     if isinstance(value, int) and value.bit_length() > MAX_BITS:

@@ -6,7 +6,6 @@ words -> statements, each with what is assigned before it
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 
 from admission.detect import builtins
 from admission.detect.conditions import outcome_of
@@ -84,7 +83,13 @@ class Blocks(Syntax):
         kept = tuple(item for part in old for item in part.unresolved)
         joined = "".join(part.text for part in old) + value
         self.budget.expand(len(joined))
-        return replace(word.part(value), text=joined, unresolved=(*kept, *word.unresolved))
+        return Word(
+            text=joined,
+            origin=word.origin,
+            unresolved=(*kept, *word.unresolved),
+            is_template=word.is_template,
+            assumed=(*(item for part in old for item in part.assumed), *word.assumed),
+        )
 
     def _clause_word(self, block: Block, word: Word) -> None:
         """Take a word between `for` or `case` and what ends its clause."""

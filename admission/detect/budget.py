@@ -70,6 +70,13 @@ class Budget:
         if self.expanded < 0:
             raise LimitError("the container's variables expand to too much text")
 
+    def expand_word(self, number: int, *, before: int = 0) -> None:
+        """Take *number* characters of one word, which has *before* of them already."""
+        self.expanded -= number
+        if self.expanded < 0 or before + number > MAX_VALUE:
+            self.expand(0)
+            raise LimitError(f"a word expands to more than {MAX_VALUE} characters")
+
     def add_word(self) -> None:
         """Take one word of a command line."""
         self.words -= 1

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from admission.detect.activity import is_smoke_image
 from admission.detect.budget import Budget, LimitError
+from admission.detect.clones import note_clone
 from admission.detect.container import Container
 from admission.detect.entrypoints import whole_command
 from admission.detect.files import Files
+from admission.detect.idle_calls import only_explains
 from admission.detect.invocation import Invocation, Launch
-from admission.detect.launchers import Line, Step, unwrap
+from admission.detect.launchers import LAUNCHERS, Line, Step, unwrap
 from admission.detect.launchers.python import is_python
 from admission.detect.run import Command
 from admission.detect.scope import State
@@ -49,6 +51,8 @@ class Commands:
     """`python -c` and `python -`: code we do not read."""
     problems: list[str] = field(default_factory=list)
     fetched: dict[str, str] = field(default_factory=dict)
+    cloned: dict[str, str] = field(default_factory=dict)
+    """Folder of a repository that `git clone` brings -> URL."""
     versions: dict[str, str] = field(default_factory=dict)
     """Packages that `pip install` pins."""
 
@@ -68,7 +72,7 @@ def commands_of(container: Container, budget: Budget, files: Files) -> Commands:
         except LimitError as error:
             found.problems.append(str(error))
     found.invocations = [
-        replace(invocation, fetched=found.fetched, versions=found.versions)
+        replace(invocation, fetched=found.fetched, cloned=found.cloned, versions=found.versions)
         for invocation in found.invocations
     ]
     return found
@@ -89,6 +93,8 @@ def _read(
     if depth > MAX_DEPTH:
         raise LimitError("the command line nests too deep")
     found.budget.add_command()
+    if only_explains(command.words):
+        return
     line = Line(
         words=command.words,
         where=container.where,
@@ -103,13 +109,13 @@ def _read(
             for inner in _commands_of(script, command, found):
                 _read(inner, container, found, depth=depth + 1, launch=launch)
             return
-        step = unwrap(line) if line.name not in SHELLS else None
+        step = unwrap(_unseen_script(line) if line.name in SHELLS else line)
         if step is None:
             break
         launch = _outer(launch, step.launch)
         if step.assigned:
             variables = State(command.variables, step.assigned)
-            command = replace(command, variables=variables)
+            command = command._replace(variables=variables)
         if step.program is not None:
             _note_program(step.program, step, command, container, found, launch)
             return
@@ -124,9 +130,18 @@ def _read(
         _note_program(Word(text=ENTRY), entry, command, container, found, launch)
         return
     is_whole = line.words is command.words
-    found.others.append(command if is_whole else replace(command, words=line.words))
+    found.others.append(command if is_whole else command._replace(words=line.words))
     _note_download(line, found)
     _note_versions(line.words, found)
+
+
+def _unseen_script(line: Line) -> Line:
+    """Return the call of a known script that a shell runs and that is not seen: `sh x.sh 4`."""
+    words = line.words[1:]
+    while words and words[0].text[:1] == "-":
+        words = words[1:]
+    name = words[0].text.rpartition("/")[2] if words else ""
+    return line.inner(*words) if name in LAUNCHERS and name.endswith(".sh") else line
 
 
 def _note_program(
@@ -182,12 +197,15 @@ def _commands_of(script: ScriptFile, command: Command, found: Commands) -> Itera
 
 
 def _note_download(line: Line, found: Commands) -> None:
-    """Remember which file `wget`, `curl` or `git clone` brings from where."""
+    """Remember which file or folder `wget`, `curl` or `git clone` brings from where."""
     if line.name not in ("wget", "curl", "git"):
         return
     texts = [word.text for word in line.words[1:]]
     url = next((text for text in texts if "://" in text), None)
     if url is None:
+        return
+    if line.name == "git":
+        note_clone(texts, directory=line.directory, cloned=found.cloned)
         return
     name = url.rstrip("/").rpartition("/")[2]
     for flag, value in pairwise(texts):

@@ -1,20 +1,27 @@
 """A model's architecture, where the document that was found only refers to it.
 
-spec document, documents -> the document with `model.config`, or why it is not had
+spec document, documents -> the document with `model.config`, or why it is not had; how its weights
+are packed, if they are
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from admission.codes import ReasonCode
 from admission.detect.annotation import json_types
 from admission.detect.draft import Draft
 from admission.detect.hub import stored_model
 from admission.detect.lookup import Lookup
-from admission.detect.model_files import is_reference, read_model_file
+from admission.detect.packed import packed_as
 from admission.values import Finding
+from estimator.deferred import Deferred
+
+if TYPE_CHECKING:
+    from admission.detect import model_files
+else:
+    model_files = Deferred("admission.detect.model_files")
 
 _FILES = ("file", "keras", "mxnet")
 """Sources whose name may be a reference to a model file."""
@@ -33,8 +40,8 @@ def complete_model(
     name, revision = model.get("name"), model.get("revision")
     if not isinstance(name, str) or not isinstance(revision, str | None):
         return
-    if is_reference(name) and model.get("source") in _FILES:
-        yield from _model_file(document, name, lookup, path=path)
+    if model.get("source") in _FILES and model_files.is_reference(name):
+        yield from _model_file(document, sources, name, lookup, path=path)
         return
     if model.get("source") != "huggingface":
         return
@@ -44,6 +51,10 @@ def complete_model(
     if stored.config:
         document["model"] = {**model, "config": json_types(stored.config)}
         sources["model.config"] = stored.source
+        packed = packed_as(stored.config)
+        if packed is not None and "quantization" not in document:
+            document["quantization"] = packed
+            sources["quantization"] = stored.source
     elif stored.problem:
         yield Finding(
             code=ReasonCode.DOCUMENT,
@@ -55,12 +66,25 @@ def complete_model(
 
 
 def _model_file(
-    document: dict[str, Any], reference: str, lookup: Lookup, *, path: str
+    document: dict[str, Any],
+    sources: dict[str, str],
+    reference: str,
+    lookup: Lookup,
+    *,
+    path: str,
 ) -> Iterator[Finding]:
-    """Put in what the file at *reference* says of the model; yield why it is not had."""
-    found = read_model_file(reference, lookup)
+    """Put in what the file at *reference* says of the model; yield why it is not had.
+
+    The optimizer it was compiled with counts where nobody said another.
+    """
+    found = model_files.read_model_file(reference, lookup)
     if found.model:
         document["model"] = {**document["model"], **json_types(found.model)}
+        sources["model.config"] = reference
+        training = document.get("training", {})
+        if found.training and isinstance(training, Mapping) and "optimizer" not in training:
+            document["training"] = {**found.training, **training}
+            sources["training.optimizer.name"] = reference
     elif found.problem:
         yield Finding(
             code=ReasonCode.DOCUMENT,

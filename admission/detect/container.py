@@ -7,7 +7,7 @@ As the kubelet does it: `$(NAME)` is expanded in command, args and env; an unkno
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from admission.detect.budget import MAX_VALUE, Budget, LimitError
 from admission.detect.lookup import Lookup
@@ -131,7 +131,7 @@ def _referred(name: str, source: Json, where: str, lookup: Lookup, unit: Unit) -
     document = lookup.find(f"configmap/{config_map}") if config_map and key else None
     if document is not None and key in document.files:
         return literal(document.files[key], origin=f"env {name}")
-    return replace(unknown_value(name)[0], origin=f"env {name}")
+    return unknown_value(name)[0]._replace(origin=f"env {name}")
 
 
 def _expanded(raw: str, variables: Variables, budget: Budget, *, origin: str) -> Word:

@@ -22,6 +22,8 @@ _UNRESOLVED = "UNRESOLVED_"
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 _NO_NAME = re.compile(r"\W+")
 _COPYING = frozenset({"cp", "mv", "ln", "install"})
+_WRITERS = _COPYING | {"tee", "sed"}
+"""Commands that write files by themselves."""
 
 
 def given_to(statement: Statement, piped: Word | None, files: Files, directory: str) -> Word | None:
@@ -135,6 +137,8 @@ def _deeds(
     name: str, words: tuple[Word, ...], output: Word | None, files: Files, directory: str
 ) -> Iterable[tuple[Word, Word | None, str]]:
     """Yield path, text and operator of what the command itself writes."""
+    if name not in _WRITERS:
+        return
     paths = tuple(word for word in words if not word.text.startswith("-"))
     if name == "tee":
         adds = any(word.text in ("-a", "--append") for word in words)

@@ -34,6 +34,7 @@ _COUNTS = {
     "gradient_accumulation_steps": "training.gradientAccumulationSteps",
 }
 _UNREAD = ("zero_quantized_weights", "zero_quantized_gradients")
+OPTIMIZER = "training.optimizer"
 MAX_COUNT = 1 << 40
 
 
@@ -85,6 +86,8 @@ def deepspeed_of(document: Mapping[str, Any], *, source: str) -> DeepSpeed:
 def put_deepspeed(draft: Draft, found: DeepSpeed, *, path: str, world: int | None) -> None:
     """Set what *found* says and is not set yet; *path* is the field that names it.
 
+    An optimizer that the configuration names is built by DeepSpeed, whatever the flags say.
+
     *world*: processes that share the batch, if that is known.
     """
     if found.problem or found.unread:
@@ -98,7 +101,7 @@ def put_deepspeed(draft: Draft, found: DeepSpeed, *, path: str, world: int | Non
             hint=annotation_hint("parallelism.strategy"),
         )
     for spec_path, (value, source) in found.values.items():
-        if draft.get(spec_path) is None:
+        if draft.get(spec_path) is None or spec_path == OPTIMIZER:
             draft.put(spec_path, value, source)
     _put_share(draft, found, world)
 
@@ -179,7 +182,10 @@ def _optimizer(
     if plain == "adam" and _part(part, "params").get("adam_w_mode", True) is not False:
         plain = "adamw"
     plain = "".join(char for char in plain if char.isalnum() and char.isascii())[:64]
-    yield "training.optimizer", ({"name": plain or "other"}, f"{source} optimizer.type")
+    # DeepSpeed's own Adam updates all tensors in one kernel (`runtime/engine.py`).
+    is_fused = plain in ("adam", "adamw") and _part(part, "params").get("torch_adam") is not True
+    value = {"name": plain or "other"} | ({"fused": True} if is_fused else {})
+    yield OPTIMIZER, (value, f"{source} optimizer.type")
 
 
 def _part(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -171,7 +171,7 @@ def value_at(document: object, path: str) -> Any:
     """Return the value at the dotted *path* of *document*, or None."""
     part = document
     for key in path.split("."):
-        if not isinstance(part, Mapping) or key not in part:
+        if not isinstance(part, dict) or key not in part:
             return None
         part = part[key]
     return part

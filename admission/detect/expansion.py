@@ -9,7 +9,6 @@ What nothing resolves stays in the word as it was written, and is listed in it.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from admission.detect.arithmetic import number_of
 from admission.detect.builtins import names_set_by
@@ -131,7 +130,7 @@ class WordReader(Parameters):
         if output is None:
             self.unresolved(self.text[start : self.at])
         else:
-            self._value(replace(output, text=output.text.rstrip("\n")), quoted=quoted)
+            self._value(output._replace(text=output.text.rstrip("\n")), quoted=quoted)
 
     def _arithmetic_value(self, text: str) -> None:
         """Expand `$(( … ))`: a number, if everything in it is one."""

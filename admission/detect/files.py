@@ -9,18 +9,14 @@ volumes or in a Secret is not seen, and says so. Nothing is read from the disk.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from admission.detect.budget import MAX_DOCUMENTS
 from admission.detect.lookup import Lookup
+from admission.detect.mounts import Mount, mounts_of
 from admission.detect.words import written
-from admission.values import Json, Program
-from admission.workloads.fields import mapping, sequence, text
+from admission.values import Program
 
-MAX_MOUNTS = 128
-MAX_SOURCES = 32
-"""Sources of a projected volume. Nobody's own has more."""
 MAX_WRITTEN = 256 << 10
 """Characters of a file that is added to."""
 _IMAGE = "is inside the image"
@@ -45,17 +41,6 @@ class File:
     """False: it is written under a condition only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mount:
-    path: str
-    config_map: str = ""
-    items: Mapping[str, str] | None = None
-    """Path below the mount -> key; None: every key under its own name."""
-    is_file: bool = False
-    """The mount is the one file of `items`: a subPath."""
-    problem: str = ""
-
-
 class Files:
     """The files of one container. Grows while its script is read."""
 
@@ -67,7 +52,7 @@ class Files:
         characters: int = MAX_DOCUMENTS,
     ) -> None:
         self._lookup = lookup or Lookup()
-        mounts = _mounts(program) if program is not None else ()
+        mounts = mounts_of(program) if program is not None else ()
         self._mounts = tuple(sorted(mounts, key=lambda item: len(item.path), reverse=True))
         self._left = characters
         self._seen: set[tuple[str, str]] = set()
@@ -193,7 +178,7 @@ class Files:
             first = first or file
         return first
 
-    def _mounted(self, path: str, where: str, mount: _Mount) -> File:
+    def _mounted(self, path: str, where: str, mount: Mount) -> File:
         if mount.problem:
             return File(path=path, problem=mount.problem)
         below = where[len(mount.path) :].lstrip("/")
@@ -247,57 +232,3 @@ class Files:
 def _absolute(path: str, directory: str) -> str:
     joined = posixpath.normpath(posixpath.join(directory or "", path))
     return joined.removeprefix("./")
-
-
-def _mounts(program: Program) -> Iterator[_Mount]:
-    """Yield what the container mounts, as far as it matters where a file comes from."""
-    path = program.path
-    volumes: dict[str, Json] = {}
-    for index, item in enumerate(sequence(program.pod.get("volumes"), "volumes")):
-        volume = mapping(item, f"volumes[{index}]")
-        volumes[text(volume.get("name"), f"volumes[{index}].name")] = volume
-    read: dict[str, tuple[_Mount, ...]] = {}
-    mounts = sequence(program.container.get("volumeMounts"), f"{path}.volumeMounts")
-    for index, item in enumerate(mounts[:MAX_MOUNTS]):
-        where = f"{path}.volumeMounts[{index}]"
-        mount = mapping(item, where)
-        target = text(mount.get("mountPath"), f"{where}.mountPath").rstrip("/") or "/"
-        below = text(mount.get("subPath"), f"{where}.subPath").strip("/")
-        name = text(mount.get("name"), f"{where}.name")
-        if name not in read:
-            read[name] = tuple(_of_volume(volumes.get(name, {})))
-        yield from (_mounted_at(target, below, source) for source in read[name])
-
-
-def _mounted_at(target: str, below: str, source: _Mount) -> _Mount:
-    """Return *source* at *target*; *below* is the subPath."""
-    if not source.config_map or not below:
-        return replace(source, path=target)
-    key = below if source.items is None else source.items.get(below, below)
-    return replace(source, path=target, items={"": key}, is_file=True)
-
-
-def _of_volume(volume: Json) -> Iterator[_Mount]:
-    """Yield what *volume* brings, as if it were mounted nowhere yet."""
-    projected = mapping(volume.get("projected"), "projected")
-    parts = sequence(projected.get("sources"), "projected.sources")
-    sources = [volume, *(mapping(item, "projected.sources") for item in parts[:MAX_SOURCES])]
-    for source in sources:
-        config_map = mapping(source.get("configMap"), "configMap")
-        name = text(config_map.get("name"), "configMap.name")
-        if name:
-            yield _Mount(path="", config_map=name, items=_items(config_map))
-        elif source.get("secret") is not None:
-            yield _Mount(path="", problem="is in a Secret, which is never read")
-    if len(parts) > MAX_SOURCES:
-        yield _Mount(path="", problem=f"is on a volume of more than {MAX_SOURCES} sources")
-    if not any(key in volume for key in ("configMap", "projected", "secret")):
-        yield _Mount(path="", problem="is on a volume that only the container sees")
-
-
-def _items(config_map: Json) -> Mapping[str, str] | None:
-    items = sequence(config_map.get("items"), "configMap.items")
-    if not items:
-        return None
-    entries = (mapping(item, "configMap.items") for item in items)
-    return {text(entry.get("path"), "path"): text(entry.get("key"), "key") for entry in entries}

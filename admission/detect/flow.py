@@ -7,8 +7,6 @@ Knows nothing of text: the reader of statements tells it what it meets.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from admission.detect.budget import LimitError
 from admission.detect.levels import Block, Chance, List, Phase
 from admission.detect.scope import Scope, State
@@ -74,7 +72,7 @@ class Flow:
             num_commands=num_commands,
             num_printed=num_printed,
             before=self.scope.state(),
-            outer=replace(self.list),
+            outer=self.list,
             is_sure=self._is_sure,
             is_level_sure=self._is_level_sure,
             is_dead=self.is_dead,
@@ -197,7 +195,11 @@ class Flow:
             self.list.is_alternative, self.list.is_sure = True, False
         elif operator != "|":
             if before is not None and not self.is_dead:
+                directory = self.scope.directory
                 self.scope.blend(before)
+                if self.list.is_sure and not self.list.is_alternative:
+                    # Where `git clone … && cd …` fails, what is run from there is not there either.
+                    self.scope.directory = directory
             if not self.list.is_new:
                 self.list = List()
 

@@ -14,6 +14,7 @@ _MAX_DEPTH = 50
 _SPECIAL = re.compile(r"[\\'\"()#\n<`]")
 _QUOTED = re.compile(r"[\"\\$`]")
 _TAG = re.compile(r"<<(-?)[ \t]*((?:\\.|'[^']*'|\"[^\"]*\"|[^\s;|&<>()'\"\\])+)")
+_TABS = re.compile(r"^\t+", re.MULTILINE)
 _LINE = re.compile(r"[\\'\"\n#]")
 
 
@@ -50,18 +51,15 @@ def tag_at(text: str, start: int) -> Tag | None:
 
 def body_from(text: str, start: int, tag: Tag) -> Body:
     """Return the here-document whose first line is at *start*; one without an end goes to it."""
-    lines: list[str] = []
-    at = start
-    while at < len(text):
-        end = text.find("\n", at)
-        end = end if end >= 0 else len(text)
-        line = text[at:end]
-        at = end + 1
-        line = line.lstrip("\t") if tag.strips_tabs else line
-        if line == tag.delimiter:
-            break
-        lines.append(line + "\n")
-    return Body("".join(lines), min(at, len(text)))
+    tabs = r"\t*" if tag.strips_tabs else ""
+    end = re.compile(rf"^{tabs}{re.escape(tag.delimiter)}(?:\n|\Z)", re.MULTILINE)
+    match = end.search(text, start) if "\n" not in tag.delimiter else None
+    body = text[start : match.start()] if match else text[start:]
+    if body and not body.endswith("\n"):
+        body += "\n"
+    if tag.strips_tabs:
+        body = _TABS.sub("", body)
+    return Body(body, match.end() if match else len(text))
 
 
 def next_line(text: str, start: int) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from admission.detect.clones import repository_of
 from admission.detect.draft import Gap
 from admission.detect.flags import Flag, Flags, Options, parse_flags
 from admission.detect.words import Variables, Word
@@ -78,6 +79,8 @@ class Invocation:
     """It runs for certain, once what is before it succeeds."""
     fetched: Mapping[str, str] = field(default_factory=dict)
     """File name -> URL, for files that the same command line downloads."""
+    cloned: Mapping[str, str] = field(default_factory=dict)
+    """Folder -> URL, for repositories that the same command line clones."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Package -> version that the same command line installs."""
     image: str = ""
@@ -91,8 +94,16 @@ class Invocation:
     @cached_property
     def location(self) -> str:
         """Return everything that tells where the script comes from: folder, path and URL."""
-        url = self.fetched.get(self.name, "")
-        return "/".join(part for part in (self.directory, self.program.text, url) if part).lower()
+        urls = (self.fetched.get(self.name, ""), self.repository)
+        parts = (self.directory, self.program.text, *urls)
+        return "/".join(part for part in parts if part).lower()
+
+    @cached_property
+    def repository(self) -> str:
+        """Return the URL of the repository that the script was cloned with, or nothing."""
+        if self.is_module or not self.cloned:
+            return ""
+        return repository_of(self.program.text, directory=self.directory, cloned=self.cloned)
 
     @cached_property
     def spellings(self) -> frozenset[str]:

@@ -2,8 +2,10 @@
 
     `configmap/NAME/KEY` or `https://…`, documents -> the keys of `model` they stand for
 
-A Keras configuration (`to_json()`, or the one inside a `.keras` archive) and an MXNet symbol.
-Weights are never read, nothing is unpickled or built here; another kind of file is a named problem.
+A Keras configuration (`to_json()`, or the one inside a `.keras` archive or an HDF5 file), an MXNet
+symbol, and the forward graph of an ONNX file. Of Keras' archives also the optimizer the model was
+compiled with. Weights are never read, nothing is unpickled or built here; another kind of file is a
+named problem.
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
+from admission.detect import hdf5
+from admission.detect.compiled import compiled_training
 from admission.detect.lookup import Lookup
+from admission.detect.onnx_graph import read_graph
+from admission.detect.protobuf import MessageError
 
 MAX_CONFIG = 1 << 20
 """Bytes of a configuration, unpacked."""
@@ -37,6 +43,10 @@ _BROKEN = (
 )
 """What `zipfile` raises at archives that somebody made up."""
 _HDF5 = b"\x89HDF"
+_ONNX = b"\x08"
+"""How an ONNX file begins: with the version of its format. No text does."""
+_ATTRIBUTES = ("model_config", "training_config", "keras_version", "backend")
+"""What Keras writes at the root of an HDF5 file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +55,8 @@ class ModelFile:
 
     model: Mapping[str, Any] = field(default_factory=dict)
     """`source`, `name` and `config` for the spec."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """What the model was compiled with, as keys of `training`; empty as a rule."""
     problem: str = ""
     """Why there is nothing; completes `REFERENCE …`."""
 
@@ -81,9 +93,9 @@ def read_model_file(reference: str, lookup: Lookup) -> ModelFile:
 
 def _read(content: bytes, reference: str) -> ModelFile:
     if content.startswith(_HDF5):
-        return ModelFile(problem="is an HDF5 file; give the model's to_json(), or a .keras file")
-    if reference.endswith(".onnx"):
-        return ModelFile(problem="is an ONNX graph, which is not read yet")
+        return _hdf5(content, reference)
+    if reference.endswith(".onnx") or content.startswith(_ONNX):
+        return _onnx(content, reference)
     if content.startswith(_ZIP):
         content = _archived(content)
         if not content:
@@ -97,10 +109,44 @@ def _read(content: bytes, reference: str) -> ModelFile:
     except orjson.JSONDecodeError:
         return ModelFile(problem="is neither a Keras configuration nor an MXNet symbol in JSON")
     if isinstance(document, dict) and "class_name" in document and "config" in document:
-        return _model("keras", reference, document)
+        return _keras(reference, document, document.get("compile_config"))
     if isinstance(document, dict) and {"nodes", "arg_nodes"} <= document.keys():
         return _model("mxnet", reference, document)
     return ModelFile(problem="is neither a Keras configuration nor an MXNet symbol")
+
+
+def _hdf5(content: bytes, reference: str) -> ModelFile:
+    """Return the Keras model in an HDF5 file, as `to_json()` of that release would have it."""
+    try:
+        texts = hdf5.root_texts(content, _ATTRIBUTES, most=MAX_CONFIG)
+    except hdf5.Hdf5Error as error:
+        return ModelFile(problem=str(error))
+    if "model_config" not in texts:
+        return ModelFile(problem="is an HDF5 file of weights alone: it has no model_config")
+    try:
+        document = orjson.loads(texts["model_config"])
+        training = orjson.loads(texts.get("training_config", "null"))
+    except orjson.JSONDecodeError:
+        return ModelFile(problem="is an HDF5 file whose model_config is no JSON")
+    if not isinstance(document, dict) or not {"class_name", "config"} <= document.keys():
+        return ModelFile(problem="is an HDF5 file whose model_config is no Keras configuration")
+    release: dict[str, Any] = {
+        key: texts[key] for key in ("keras_version", "backend") if key in texts
+    }
+    return _keras(reference, {**document, **release}, training)
+
+
+def _onnx(content: bytes, reference: str) -> ModelFile:
+    try:
+        graph = read_graph(content)
+    except MessageError as error:
+        return ModelFile(problem=f"is read as an ONNX graph and {error}")
+    return _model("file", reference, graph)
+
+
+def _keras(reference: str, document: Mapping[str, Any], compiled: object) -> ModelFile:
+    found = _model("keras", reference, document)
+    return replace(found, training=compiled_training(compiled))
 
 
 def _model(source: str, reference: str, document: Mapping[str, Any]) -> ModelFile:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 
-from admission.detect.budget import MAX_VALUE, Budget, LimitError
+from admission.detect.budget import Budget, LimitError
 from admission.detect.pieces import Building, is_open, split_text
 from admission.detect.scope import Scope
 from admission.detect.words import Word, references, template_references
@@ -90,9 +90,12 @@ class Parameters(ABC):
         is_closed = not is_open_here
         is_missing = (value is None and is_closed) or (is_empty and operator[:1] == ":")
         if operator in ("-", ":-", "=", ":=") and is_missing:
-            self._default(text, quoted=quoted)
+            self._default(text, quoted=quoted, name=name if value is None else "")
             if operator[-1] == "=":
-                self.effects[name] = (Word(text=text, unresolved=_references_in(text)),)
+                assumed = self.word.assumed
+                self.effects[name] = (
+                    Word(text=text, unresolved=_references_in(text), assumed=assumed),
+                )
         elif operator in ("+", ":+") and value is not None and not is_open(value):
             if not is_missing:
                 self._default(text, quoted=quoted)
@@ -120,11 +123,13 @@ class Parameters(ABC):
             return self.assigned[name]
         return self.scope.get(name)
 
-    def _default(self, text: str, *, quoted: bool) -> None:
+    def _default(self, text: str, *, quoted: bool, name: str = "") -> None:
+        """Add the default *text*; *name*: the variable that nothing sets, so that it is taken."""
         if self.depth >= MAX_DEPTH:
             raise LimitError("defaults are nested too deep")
+        assumed = (name,) if name and not name.isdigit() else ()
         for value in self.read_default(text):
-            self._value(value, quoted=quoted)
+            self._value(value._replace(assumed=(*value.assumed, *assumed)), quoted=quoted)
 
     def _positional(self, number: int) -> tuple[Word, ...] | None:
         """Return argument *number*, unless it is not known which one that is."""
@@ -163,6 +168,8 @@ class Parameters(ABC):
             self.word.value_length = len(piece)
             self.word.unresolved.extend(word.part(piece).unresolved)
             self.word.is_template |= word.is_template
+            if word.assumed:
+                self.word.assumed = tuple(dict.fromkeys((*self.word.assumed, *word.assumed)))
 
     def unresolved(self, reference: str) -> None:
         """Add *reference*, which nothing resolves, as it is written."""
@@ -175,27 +182,24 @@ class Parameters(ABC):
 
     def append(self, text: str, *, quoted: bool = False) -> None:
         """Add *text* to the word; the first plain `=` may make it an assignment."""
-        if text == "=" and not quoted and not self.word.has_equals and self.word.is_plain:
-            self.word.has_equals = True
+        word = self.word
+        if text == "=" and not quoted and not word.has_equals and word.is_plain:
+            word.has_equals = True
             name = self.word_text().removesuffix("+")
             if name.isidentifier() and name.isascii():
-                self.word.name = name
-        word = self.word
-        self._expand(len(text), before=word.length)
+                word.name = name
+        self.budget.expand_word(len(text), before=word.length)
         word.length += len(text)
         word.text.append(text)
-        word.is_started = word.is_started or quoted or bool(text)
-        word.is_plain = word.is_plain and not quoted
+        if quoted:
+            word.is_started, word.is_plain = True, False
+        elif text:
+            word.is_started = True
 
     def whole_word(self, text: str) -> Word:
         """Return the word for *text*, in which nothing is quoted and nothing expands."""
-        self._expand(len(text), before=0)
+        self.budget.expand_word(len(text))
         return Word(text=text, origin=self.word.origin)
-
-    def _expand(self, length: int, *, before: int) -> None:
-        self.budget.expand(length)
-        if before + length > MAX_VALUE:
-            raise LimitError(f"a word expands to more than {MAX_VALUE} characters")
 
     def finish_word(self) -> Word:
         """Return the word that was read, and begin another."""
@@ -203,13 +207,20 @@ class Parameters(ABC):
         text = "".join(building.text)
         origin = self.origin if building.is_mixed else building.origin
         if not building.unresolved and "{{" not in text:
-            return Word(text=text, origin=origin, is_template=building.is_template)
-        templates = [name for name in template_references(text) if name.startswith("{{")]
+            return Word(
+                text=text,
+                origin=origin,
+                is_template=building.is_template,
+                assumed=building.assumed,
+            )
+        found = template_references(text) if "{{" in text else ()
+        templates = [name for name in found if name.startswith("{{")]
         return Word(
             text=text,
             origin=origin,
             unresolved=references(text, (*building.unresolved, *templates)),
             is_template=building.is_template or bool(templates),
+            assumed=building.assumed,
         )
 
 

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from admission.detect.words import Word
 
+_SPECIAL = {"(": re.compile(r"[\\'\"()]"), "{": re.compile(r"[\\'\"{}]")}
+"""Opening bracket -> the characters that matter up to the one that closes it."""
+
 
 @dataclass(slots=True)
 class Building:
@@ -19,6 +22,7 @@ class Building:
     length: int = 0
     unresolved: list[str] = field(default_factory=list)
     is_template: bool = False
+    assumed: tuple[str, ...] = ()
     origin: str = ""
     num_values: int = 0
     """Of variables in it."""
@@ -69,11 +73,12 @@ def closing(text: str, start: int, opening: str, closing: str, *, quotes: str = 
 
     *quotes* are the characters that quote here: inside double quotes, `'` is none.
     """
+    special = _SPECIAL[opening]
     depth = 0
     quote = ""
     at = start
-    while at < len(text):
-        char = text[at]
+    while match := special.search(text, at):
+        char, at = match.group(), match.end()
         if char == "\\" and quote != "'":
             at += 1
         elif quote:
@@ -85,6 +90,5 @@ def closing(text: str, start: int, opening: str, closing: str, *, quotes: str = 
         elif char == closing:
             depth -= 1
             if not depth:
-                return at + 1
-        at += 1
+                return at
     return len(text)

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from admission.codes import ReasonCode
 from admission.detect import activity
+from admission.detect.assumed import note_assumed
+from admission.detect.clones import fork_of
 from admission.detect.commands import Commands
 from admission.detect.container import Container
+from admission.detect.deepspeed import OPTIMIZER
 from admission.detect.draft import Draft
 from admission.detect.environment import read_environment
+from admission.detect.frameworks import framework_of, spec_hint, torch_launcher
 from admission.detect.ranks import (
     VISIBLE,
     apply_parallelism,
@@ -29,10 +33,11 @@ from admission.values import Json, Unit, Workload
 _NEEDED = ("model.name", "input.batchSize")
 MAX_PROGRAMS = 16
 """Trainings of one container that are compared."""
-HINT = (
-    "state it in the annotation vramgate.dev/spec: "
-    "{framework: pytorch, model: {source: …, name: …}, input: {batchSize: …}}"
-)
+HINT = spec_hint("pytorch")
+_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+_HIDDEN = ("none", "void")
+"""The container toolkit's words for no device; where devices are injected otherwise (CDI, volume
+mounts), they say nothing."""
 _ENVIRONMENT = (
     "PYTORCH_CUDA_ALLOC_CONF",
     "PYTORCH_ALLOC_CONF",
@@ -57,7 +62,7 @@ def read_programs(
     elif found.ambiguous:
         _ambiguous(container, found, draft)
     elif found.unread:
-        _unread(container, found, draft)
+        _unread(container, found, draft, hint=_hint(container, commands))
     elif found.templates:
         word = found.templates[0]
         draft.gap(
@@ -65,12 +70,13 @@ def read_programs(
             code=word.code,
             path=f"{container.path}.{word.origin.partition(' ')[0] or 'command'}",
             reason=f"the command {word.text:.80} is not resolved",
-            hint="render the template before it is applied, or " + HINT,
+            hint=f"render the template before it is applied, or {_hint(container, commands)}",
         )
     elif commands.problems:
         pass
     elif found.opaque or (not container.argv and not activity.is_smoke_image(container.image)):
-        _opaque(container, found, draft, unit)
+        hint = _hint(container, commands, workload)
+        _opaque(container, found, draft, unit, commands, hint=hint)
     elif found.on_cpu:
         draft.is_idle = True
         names = ", ".join(dict.fromkeys(found.on_cpu))
@@ -108,6 +114,9 @@ def _read_known(
         if one.is_open:
             one.forget_defaults()
         apply_parallelism(one, invocation, ranks)
+        built = invocation.launch.parallelism.get(OPTIMIZER)
+        if built is not None:  # by the launcher, whatever the script would have
+            one.put(OPTIMIZER, *built)
         _hidden(call, one)
         changed = rewritten(invocation, commands)
         if changed is not None:
@@ -155,6 +164,15 @@ def _hidden(call: Call, draft: Draft) -> None:
             f"{invocation.path}.{word.origin or 'args'}: {word.text:.60} is not resolved; "
             "flags in it are not seen"
         )
+    fork = fork_of(invocation.repository)
+    if fork:
+        draft.doubt(f"{call.origin}: {invocation.name:.80} {fork}")
+    note_assumed(call, draft)
+    if any(word.text in _HIDDEN for word in invocation.variables.get(_DEVICES, ())):
+        draft.doubt(
+            f"{invocation.path}.env: {_DEVICES} hides the GPUs from the container where its "
+            "runtime goes by it"
+        )
     for name in call.files.unsure:
         draft.doubt(f"{invocation.path}: {name:.120} is written under a condition only")
     for reason in invocation.launch.doubts:
@@ -194,20 +212,37 @@ def _ambiguous(container: Container, found: Programs, draft: Draft) -> None:
     )
 
 
-def _unread(container: Container, found: Programs, draft: Draft) -> None:
+def _hint(container: Container, commands: Commands, workload: Workload | None = None) -> str:
+    """Return how to state the job, with the framework that it seems to be of."""
+    told = workload.framework if workload is not None else ""
+    name = framework_of(container.image, commands.invocations, commands.files) or told
+    return spec_hint(name or "pytorch")
+
+
+def _unread(container: Container, found: Programs, draft: Draft, *, hint: str) -> None:
     name, title, _ = found.unread[0]
     draft.gap(
         *_NEEDED,
         code=ReasonCode.UNSUPPORTED,
         path=container.path,
         reason=f"{title} ({name}) is not read yet" if title != name else f"{title} is not read yet",
-        hint=HINT,
+        hint=hint,
     )
 
 
-def _opaque(container: Container, found: Programs, draft: Draft, unit: Unit) -> None:
+def _opaque(
+    container: Container,
+    found: Programs,
+    draft: Draft,
+    unit: Unit,
+    commands: Commands,
+    *,
+    hint: str,
+) -> None:
     """Read variable names, and say which of model and batch they leave open."""
     read_environment(container, draft, gpus=unit.gpus)
+    if draft.get("framework") is None and (launcher := torch_launcher(commands.invocations)):
+        draft.put("framework", "pytorch", launcher)
     if draft.get("model.name") is not None and draft.get("input.batchSize") is not None:
         return
     if not container.argv:
@@ -216,7 +251,7 @@ def _opaque(container: Container, found: Programs, draft: Draft, unit: Unit) -> 
         code = ReasonCode.NO_MODEL if draft.get("model.name") is None else ReasonCode.NO_BATCH
         names = ", ".join(dict.fromkeys(found.opaque))
         reason = f"{names:.120} is not a program that is known"
-    draft.gap(*_NEEDED, code=code, path=container.path, reason=reason, hint=HINT)
+    draft.gap(*_NEEDED, code=code, path=container.path, reason=reason, hint=hint)
 
 
 def _put_environment(

@@ -28,17 +28,19 @@ _CASTS: dict[str, Callable[[str], object]] = {"int": int, "float": float, "str":
 _GETTERS = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 _ENVIRONMENTS = ("os.environ", "environ")
 _MAX_DEPTH = 24
-_BINDING = (
-    ast.Assign,
-    ast.AnnAssign,
-    ast.AugAssign,
-    ast.For,
-    ast.NamedExpr,
-    ast.comprehension,
-    ast.withitem,
-    ast.arg,
-    ast.Global,
-    ast.Nonlocal,
+_BINDING = frozenset(
+    {
+        ast.Assign,
+        ast.AnnAssign,
+        ast.AugAssign,
+        ast.For,
+        ast.NamedExpr,
+        ast.comprehension,
+        ast.withitem,
+        ast.arg,
+        ast.Global,
+        ast.Nonlocal,
+    }
 )
 
 
@@ -123,7 +125,7 @@ def call_sites(text: str, names: Container[str], variable: Variable) -> list[Cal
     module = read_module(text)
     if module is None:
         return None
-    nodes = list(ast.walk(module.tree))
+    nodes = _nodes(module.tree)
     calls = [node for node in nodes if isinstance(node, ast.Call) and _name(node) in names]
     if len(calls) > MAX_EVENTS:
         return None
@@ -132,6 +134,16 @@ def call_sites(text: str, names: Container[str], variable: Variable) -> list[Cal
         module.names[name] = source.argument(expression).value
     calls.sort(key=lambda node: (node.lineno, node.col_offset))
     return [_site(node, source) for node in calls]
+
+
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    """Return every node, but for the `Load` and `Store` that half of `ast.walk` are."""
+    found: list[ast.AST] = [tree]
+    for node in found:
+        found += [
+            child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)
+        ]
+    return found
 
 
 def _name(node: ast.Call) -> str:
@@ -153,7 +165,7 @@ def _constants(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
     """Return the expressions of names that the file binds once, and that no call binds."""
     bound: dict[str, list[ast.expr | None]] = {}
     for node in nodes:
-        if isinstance(node, _BINDING):
+        if type(node) in _BINDING:
             for name, value in _bindings(node):
                 bound.setdefault(name, []).append(value)
     return {name: values[0] for name, values in bound.items() if len(values) == 1 and values[0]}

@@ -41,11 +41,12 @@ from estimator.deferred import Deferred, load
 from estimator.errors import SpecError
 
 if TYPE_CHECKING:
-    from admission.detect import recorded, shell
+    from admission.detect import model_files, recorded, shell
     from admission.detect.scripts import seen
     from estimator import spec as specs
     from estimator.spec import JobSpec
 else:
+    model_files = Deferred("admission.detect.model_files")
     specs = Deferred("estimator.spec")
     recorded = Deferred("admission.detect.recorded")
     seen = Deferred("admission.detect.scripts.seen")
@@ -125,7 +126,7 @@ def load_parts() -> None:
     load_kinds()
     load_launchers()
     load_families()
-    load(shell, seen, specs, recorded)
+    load(model_files, recorded, seen, shell, specs)
 
 
 def _too_many(unit: Unit) -> Finding:

@@ -1,11 +1,14 @@
 """The commands of a script as they are found.
 
-Command, what a script shares with its functions
+    Command, what a script shares with its functions
+
+Tuples, like `Word`: a script has a hundred.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from admission.detect.budget import Budget
 from admission.detect.files import Files
@@ -13,8 +16,7 @@ from admission.detect.scope import Scope
 from admission.detect.words import Variables, Word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redirection:
+class Redirection(NamedTuple):
     """`2> file`, `<< EOF`."""
 
     operator: str
@@ -25,8 +27,7 @@ class Redirection:
     """The file, or the text of a here-document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class Statement(NamedTuple):
     """One simple command as it is written."""
 
     words: tuple[Word, ...]
@@ -40,8 +41,7 @@ class Statement:
     """It is inside a loop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(NamedTuple):
     """One simple command and what was set when it runs."""
 
     words: tuple[Word, ...]

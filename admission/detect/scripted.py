@@ -41,7 +41,7 @@ def _of_shell(line: Line, given: Word | None) -> ScriptFile | None:
     """Return the script of `sh`, with its own flags before it."""
     words, is_bash = line.words[1:], line.name == "bash"
     at = 0
-    runs_text = reads_input = False
+    runs_text = reads_input = is_checked = False
     while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text != "--":
         text = words[at].text
         at += 1
@@ -50,10 +50,13 @@ def _of_shell(line: Line, given: Word | None) -> ScriptFile | None:
             continue
         runs_text = runs_text or "c" in text[1:]
         reads_input = reads_input or "s" in text[1:]
+        is_checked = is_checked or (text[0] == "-" and "n" in text[1:])
         if text[-1:] in ("o", "O"):
             at += 1
     if at < len(words) and words[at].text == "--":
         at += 1
+    if is_checked:
+        return ScriptFile(text=Word(text=""))
     if runs_text:
         if at >= len(words):
             return None

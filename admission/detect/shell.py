@@ -16,6 +16,7 @@ from admission.detect.blocks import Blocks
 from admission.detect.budget import MAX_VALUE, Budget, LimitError
 from admission.detect.exits import Exit, status_of, waits_forever
 from admission.detect.files import Files
+from admission.detect.idle_calls import starts_program
 from admission.detect.levels import Block
 from admission.detect.output import MAX_OUTPUT, joined
 from admission.detect.run import Command, Redirection, Run, Statement
@@ -26,6 +27,8 @@ __all__ = ["Command", "Script", "read_script"]
 
 _SPEAKING = re.compile(r"(?:echo|printf|cat|envsubst)\s|<\s*[^(<]")
 """What `$( … )` may begin with, to be worth reading."""
+_STARTING = re.compile(r"python|run|launch|deepspeed|accelerate|train|axolotl|tune|yolo|\.sh\b")
+"""What is in one that may start a program."""
 _SILENT = Word(text="")
 """What a command prints that prints nothing."""
 MAX_CALLS = 8
@@ -141,7 +144,8 @@ class _Reader(Blocks):
     def output_of(self, script: str) -> Word | None:
         """Return what the commands of `$(…)` print, or None where that is not known."""
         text = script.strip()
-        if self.num_dry or self.flow.is_dead or not _SPEAKING.match(text):
+        is_speaking = _SPEAKING.match(text) is not None
+        if self.num_dry or self.flow.is_dead or not (is_speaking or _STARTING.search(text)):
             return None
         if text.startswith("<"):
             text = f"cat {text[1:]}"
@@ -155,8 +159,9 @@ class _Reader(Blocks):
         finally:
             run.printed, run.is_certain = outer, is_certain
             self.scope.restore(before)
-            del run.commands[num_commands:]
-        found = _all_of(parts)
+            inner = run.commands[num_commands:]
+            run.commands[num_commands:] = [one for one in inner if starts_program(one.words)]
+        found = _all_of(parts) if is_speaking else None
         return found if found is not None and len(found.text) <= MAX_VALUE else None
 
     def _command(self, statement: Statement, given: Word | None) -> None:

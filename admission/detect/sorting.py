@@ -81,12 +81,31 @@ def _sort_invocation(invocation: Invocation, commands: Commands, found: Programs
         found.known.append((invocation, families[0]))
     elif families:
         found.ambiguous.append((invocation, families))
-    elif (family := seen.seen_family(invocation, commands.files, commands.budget)) is not None:
+    elif (family := _seen(invocation, commands)) is not None:
         found.known.append((invocation, family))
     else:
-        found.opaque.append(name)
+        found.opaque.append(f"{name}{_why_unread(invocation, commands)}")
         if invocation.launch.is_distributed:
             found.launched.append(name)
+
+
+def _seen(invocation: Invocation, commands: Commands) -> Family | None:
+    """Return the family of a script whose text is there, if it is one that can be read."""
+    if invocation.is_module:
+        return None
+    file = commands.files.look(invocation.program.text, directory=invocation.directory)
+    if file.text is None:
+        return None
+    return seen.seen_family(invocation, file, commands.files, commands.budget)
+
+
+def _why_unread(invocation: Invocation, commands: Commands) -> str:
+    """Return what in a script that is seen keeps it from being read, in brackets."""
+    if invocation.is_module:
+        return ""
+    file = commands.files.look(invocation.program.text, directory=invocation.directory)
+    trainer = seen.other_trainer(file.text) if file.text is not None else ""
+    return f" (seen in {file.source:.60}, but {trainer} is not read)" if trainer else ""
 
 
 def _is_own(family: Family, invocation: Invocation) -> bool:

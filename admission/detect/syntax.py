@@ -78,11 +78,12 @@ class Syntax(WordReader):
 
     def read(self) -> None:
         """Read to the end, or to where nothing runs any more."""
-        while self.at < len(self.text):
-            while self.at < len(self.text):
+        text, end = self.text, len(self.text)
+        while self.at < end:
+            while self.at < end:
                 if self.flow.is_dead and not self.flow.blocks and self.closed is None:
                     return
-                self._step(self.text[self.at])
+                self._step(text[self.at])
             self.end_command("")
 
     def _step(self, char: str) -> None:

@@ -5,13 +5,13 @@ Review, moments -> Asked
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from admission.codes import Action, Mode, Steer, Verdict
 from admission.estimates import AskingPool
 from admission.review import Review
-from admission.values import NodeClass
+from admission.values import Judgement, NodeClass
 
 
 class Cluster(Protocol):
@@ -45,6 +45,9 @@ class Counting(Protocol):
     def unknown(self, code: str) -> None:
         """Count one reason for `unknown`."""
 
+    def admitted(self, judgement: Judgement, *, name: str) -> None:
+        """Count what a job that was admitted will take."""
+
     def steered(self, kind: str) -> None:
         """Count one object whose pods were steered."""
 
@@ -53,6 +56,33 @@ class Counting(Protocol):
 
     def patch_dropped(self, kind: str) -> None:
         """Count one patch that was not sent."""
+
+
+class NoBooks:
+    """Counts nothing: what is judged is no review."""
+
+    def reviewed(
+        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
+    ) -> None:
+        """Count nothing."""
+
+    def read(self, source: str) -> None:
+        """Count nothing."""
+
+    def unknown(self, code: str) -> None:
+        """Count nothing."""
+
+    def admitted(self, judgement: Judgement, *, name: str) -> None:
+        """Count nothing."""
+
+    def steered(self, kind: str) -> None:
+        """Count nothing."""
+
+    def denial_withheld(self, kind: str, because: str) -> None:
+        """Count nothing."""
+
+    def patch_dropped(self, kind: str) -> None:
+        """Count nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +94,16 @@ class Asked:
     started: float
     ends: float
     is_small: bool
+    """The object is walked in an instant."""
+    expands: bool = False
+    """Its variables may take longer to read."""
     has_record: bool = False
     """Somewhere it says that we steered it at an earlier time."""
+    renews: bool = False
+    """Terms of an earlier time give way to those of the cards that there are now."""
+    relaxes: bool = False
+    """The next smaller card, which may hold it, counts as one that does."""
+    missing: set[str] = field(default_factory=set)
+    """Documents that the object refers to and that could not be had, by reference."""
     is_again: bool = False
     """`/mutate` had the object before: what it said is not said twice."""

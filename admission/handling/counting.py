@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 
 from admission.cache import CacheResult
-from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.codes import Action, Mode, Operation, ReasonCode, Verdict
 from admission.handling.asked import Asked, Counting
 from admission.handling.withheld import Because, WithheldDenials, because_of
 from admission.metric_labels import FAULT
@@ -45,6 +45,8 @@ class Books:
         )
         if not asked.is_again:
             self._count_reading(judgement)
+        if _is_new(review, judgement, route):
+            self.metrics.admitted(judgement, name=_name(review, judgement))
         because = self._withheld(review, judgement, route)
         _log.info(
             "reviewed",
@@ -139,6 +141,16 @@ def cache_label(judgement: Judgement, result: CacheResult | None) -> str:
     if result is None:
         return "none"
     return "hit" if result is CacheResult.HIT else "miss"
+
+
+def _is_new(review: Review, judgement: Judgement, route: Route) -> bool:
+    """Return whether a job begins to be with this answer: `/validate` sees what is stored.
+
+    What a controller makes for a job is part of it, and was counted with it.
+    """
+    is_stored = route is Route.VALIDATE and not review.dry_run
+    is_made = review.operation is Operation.CREATE and not judgement.workload.controlled
+    return is_stored and is_made and judgement.action is not Action.DENY
 
 
 def _name(review: Review, judgement: Judgement) -> str:

@@ -9,15 +9,17 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from admission.codes import Action, ReasonCode, Verdict
+from admission.codes import Action, Operation, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of
 from admission.handling.asked import Asked, Cluster
 from admission.judge.conclusion import conclude
-from admission.judge.judging import Views, judge_views
+from admission.judge.judging import judge_views
 from admission.judge.rounds import TimedFetching, in_rounds
+from admission.judge.views import Views
+from admission.learning.floors import Learnt
 from admission.reader import ReviewReader
-from admission.review import Operation, Review
-from admission.steer.permission import is_suspended
+from admission.review import Review
+from admission.steer.permission import is_queued, is_suspended
 from admission.values import Document, Documents, Json, Judgement, Workload
 from admission.workloads import read_workload
 
@@ -38,11 +40,13 @@ class Judging:
         reader: ReviewReader,
         sources: TimedFetching | None,
         clock: Callable[[], float],
+        learnt: Learnt | None = None,
     ) -> None:
         self._cluster = cluster
         self._reader = reader
         self._sources = sources
         self._clock = clock
+        self._learnt = learnt
 
     async def read(self, asked: Asked, obj: Json) -> Read | None:
         """Return *obj* as it was understood with what it refers to, None if not in time."""
@@ -54,6 +58,7 @@ class Judging:
                 classes=self._cluster.classes,
                 seconds=asked.ends - self._clock(),
                 is_small=asked.is_small,
+                expands=asked.expands,
                 documents=documents,
             )
 
@@ -61,10 +66,13 @@ class Judging:
             if self._sources is None:
                 return {name: Document(problem="is not read here") for name in wanted}
             seconds = max(0.0, (asked.ends - self._clock()) / 2)
+            asked.missing.update(wanted)
             # The request's namespace is where the object will be; its own word may be anything.
-            return await self._sources.fetch(
+            had = await self._sources.fetch(
                 wanted, namespace=asked.review.namespace or namespace, seconds=seconds
             )
+            asked.missing.difference_update(name for name in had if not had[name].problem)
+            return had
 
         if self._sources is None:
             return await in_rounds(read, fetch)
@@ -83,7 +91,12 @@ class Judging:
                 estimator=asked.estimator,
                 policy=policy,
                 deadline_seconds=seconds,
+                learnt=self._learnt,
             )
+
+    def has_learnt(self, workload: Workload) -> bool:
+        """Return whether an earlier run of one of its containers died of too little memory."""
+        return self._learnt is not None and any(self._learnt.floors(workload))
 
     async def answered(self, asked: Asked, judgement: Judgement, policy: Policy) -> Judgement:
         """Return *judgement*; before an update is denied, that of what is stored counts too.
@@ -105,14 +118,13 @@ class Judging:
         if stored is None:
             return Change(operation=Operation.UPDATE)
         read = await self.read(asked, stored)
-        if read is None:
+        # What it refers to may come too late, after all that was done for the new one.
+        if read is None or (read[0].problems and not workload.problems):
             return Change(operation=Operation.UPDATE, was_oom=True)
-        resumes = (
-            is_suspended(stored)
-            and not is_suspended(asked.review.object)
-            and _containers(read[0]) == _containers(workload)
-        )
-        if resumes:
+        # Kueue says where a TrainJob goes first, and takes it up by a second update.
+        is_taken_up = is_queued(workload.metadata) or not is_suspended(asked.review.object)
+        is_same = _containers(read[0]) == _containers(workload)
+        if is_suspended(stored) and is_taken_up and is_same:
             return Change(operation=Operation.UPDATE, resumes=True)
         was = await self.judged(asked, read, policy)
         was_oom = was.verdict is Verdict.OOM or was.cache == "late"

@@ -10,26 +10,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import orjson
 import structlog
 
 from admission.codes import Action, Mode, Verdict
+from admission.codes import Operation as Request
 from admission.decision import Change, Policy
 from admission.errors import PatchError
 from admission.handling.asked import Asked, Cluster, Counting
+from admission.handling.gating import is_to_wait
 from admission.handling.judging import Judging
 from admission.handling.policies import Policies
 from admission.judge.conclusion import conclude
-from admission.review import Operation as Request
 from admission.review import Review
 from admission.steer.checking import checked
 from admission.steer.claims import claim_advice
+from admission.steer.gates import is_gated
 from admission.steer.operations import Operation, operations
 from admission.steer.permission import Permission, permission_of
 from admission.steer.permission import Place as Where
 from admission.steer.plan import HELD, Steering, TemplatePlan, plans_of, steered_units
+from admission.steer.seen import Seen
 from admission.steer.writing import containers_of, unsteered, written
 from admission.values import Json, Judgement
 
@@ -46,6 +49,8 @@ class Mutating:
     policies: Policies
     cluster: Cluster
     metrics: Counting
+    seen: Seen = field(default_factory=Seen)
+    """What was found of the cluster's nodes."""
     between: Callable[[Json, Json], Patch] = operations
     """Makes the patch from an object as received to the object as it should be."""
 
@@ -56,30 +61,46 @@ class Mutating:
         read = await self.judging.read(asked, bare)
         permission = Permission()
         if read is not None:
-            permission = permission_of(read[0], review.operation, stored=review.old_object)
+            permission = permission_of(
+                read[0],
+                review.operation,
+                stored=review.old_object,
+                relaxes=asked.relaxes,
+                is_learnt=self.judging.has_learnt(read[0]),
+            )
             if bare is not review.object and permission.place is Where.NOWHERE:
                 read = await self.judging.read(asked, review.object)
         judgement = await self.judging.judged(asked, read, policy)
+        steer = self.policies.steer(review, policy.mode)
+        # Whoever made it may know more: its own notes stay, unless it waits for ours.
         is_owners = judgement.workload.controlled and judgement.verdict not in HELD
-        if policy.mode is Mode.OFF or judgement.verdict is Verdict.SKIPPED or is_owners:
-            # Whoever made it may know more: its own notes stay.
+        is_owners = is_owners and not is_gated(review.object)
+        if policy.mode is Mode.OFF or judgement.verdict is Verdict.SKIPPED:
+            return await self.judging.answered(asked, judgement, policy), ()
+        waits = is_to_wait(review, judgement, settings=self.policies.steering, steer=steer)
+        if is_owners and not waits:
             return await self.judging.answered(asked, judgement, policy), ()
         plans = plans_of(
             review.object,
             judgement.workload,
             judgement.units,
             Steering(
-                steer=self.policies.steer(review, policy.mode),
+                steer=steer,
                 permission=permission,
                 classes=self.cluster.classes,
+                seen=self.seen.among(self.cluster.classes),
                 is_update=review.operation is Request.UPDATE,
+                renews=asked.renews,
+                relaxes=asked.relaxes,
             ),
         )
         after = _with_advice(_steered(judgement, plans, policy))
         answered = await self.judging.answered(asked, after, policy)
-        if answered.action is Action.DENY or permission == Permission():
+        if answered.action is Action.DENY or (permission == Permission() and not waits):
             return answered, ()
-        arguments = (review, answered, plans, permission)
+        if is_owners:
+            plans, permission = (), Permission()
+        arguments = (review, answered, plans, permission, waits)
         if asked.is_small:
             patch = self._patch(*arguments)
         else:
@@ -97,6 +118,7 @@ class Mutating:
         judgement: Judgement,
         plans: tuple[TemplatePlan, ...],
         permission: Permission,
+        waits: bool,
     ) -> Patch | None:
         """Return the patch, tried on the object as received; None if it must not be sent."""
         received: Json = review.object
@@ -107,6 +129,7 @@ class Mutating:
             verdict=judgement.verdict,
             permission=permission,
             termination_messages=self.policies.steering.termination_messages,
+            gate=waits,
         )
         patch = self.between(received, wanted)
         try:
@@ -115,6 +138,7 @@ class Mutating:
                 patch,
                 templates=tuple(plan.place for plan in plans),
                 containers=containers_of(judgement.units),
+                gate=waits,
             )
         except PatchError as error:
             _log.error("patch dropped", uid=review.uid, kind=review.kind, reason=error.message)

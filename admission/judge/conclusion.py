@@ -10,6 +10,7 @@ from functools import partial
 
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of, is_observed, worst_verdict
+from admission.message.learnt import learnt_text
 from admission.message.sentences import MAX_MESSAGE, bounded, hints_of, message_of, warnings_of
 from admission.message.wording import Wording, problem_wording, skip_text, wording_of
 from admission.plaintext import plain
@@ -100,7 +101,7 @@ def _warnings(
     """Return what the person is warned of: the verdict, exemptions, conflicts found in reading."""
     if policy.mode is Mode.OFF or workload.controlled or is_observed(workload):
         return ()
-    lines: list[str] = []
+    lines = list(map(learnt_text, (judged.floor for judged in units if judged.floor)))
     if spared and policy.exemption is not None:
         lines.append(policy.exemption.sentence())
     if action is Action.WARN:

@@ -5,9 +5,15 @@ seconds -> Deadline -> what is left
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from estimator.deferred import Deferred
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = Deferred("asyncio")
 
 T = TypeVar("T")
 

@@ -8,13 +8,18 @@ All of them together have one time limit, and one job a number of documents.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from admission.judge.judging import Views
+from admission.judge.views import Views
 from admission.values import NO_DOCUMENTS, Document, Documents, Workload
+from estimator.deferred import Deferred
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = Deferred("asyncio")
 
 MAX_ROUNDS = 3
 MAX_DOCUMENTS = 64

@@ -76,9 +76,12 @@ def is_fault(finding: Finding) -> bool:
 def told_reason(finding: Finding) -> str:
     """Return the reason as the person who sent the job is told it.
 
-    What our own code said of its failure is for whoever reports it: `explain` shows it.
+    What our own code said of its failure is for whoever reports it: `explain` shows it. The path,
+    which the sentence has already, is not said twice.
     """
-    return FAULT if finding.reason.startswith(FAULT) else finding.reason
+    if finding.reason.startswith(FAULT):
+        return FAULT
+    return finding.reason.removeprefix(f"{finding.path}: ") if finding.path else finding.reason
 
 
 def no_class(classes: Sequence[ClassVerdict], reach: Reach) -> Finding:

@@ -7,24 +7,28 @@ Needs are rounded up and capacities down. Names are as people wrote them: `messa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from admission.capacity.eligibility import closing_taints
-from admission.codes import ORDER, ReasonCode, Verdict
+from admission.codes import ReasonCode, Verdict
 from admission.decision import Cause, best_of, budget_of
 from admission.message.findings import told_reason
 from admission.message.hints import fitting_changes
+from admission.message.naming import (
+    card_text,
+    choosing_text,
+    fitting_text,
+    largest_text,
+    smaller_text,
+    smallest_class,
+)
 from admission.message.shares import as_declared, larger_declaration
-from admission.values import ClassVerdict, Finding, NodeClass, UnitJudgement
+from admission.values import ClassVerdict, Finding, UnitJudgement
 from estimator.units import gib_down, gib_up
 
 if TYPE_CHECKING:
     from estimator.result import Estimate
-
-MAX_CARDS = 3
-"""Kinds of card that are named; further ones are counted."""
 
 _PARTS = {
     "parameters": "parameters are",
@@ -90,16 +94,6 @@ def skip_text(reason: str) -> str:
     return f"not judged: {known.get(reason, reason or 'it has no GPU container')}"
 
 
-def card_text(node_class: NodeClass, classes: Sequence[ClassVerdict]) -> str:
-    """Return `Tesla-T4 ×8`: the card and how many of them the job may use."""
-    cards = sum(
-        found.node_class.count * found.node_class.gpus_per_node
-        for found in classes
-        if found.node_class.name == node_class.name
-    )
-    return f"{node_class.name} ×{cards}" if cards else node_class.name
-
-
 def _oom(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
     changes, advice = fitting_changes(judged)
     if best.reason == Cause.OWN_LIMIT and estimate.allocator_limit_bytes is not None:
@@ -110,7 +104,7 @@ def _oom(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wordi
     else:
         need = (
             f"needs at least {gib_up(estimate.least.device_bytes)} on one GPU; "
-            f"{_largest(best.node_class, judged.classes)}"
+            f"{largest_text(best.node_class, judged.classes)}"
         )
     if larger := larger_declaration(best, estimate):
         changes, advice = (larger, *changes), None
@@ -118,7 +112,7 @@ def _oom(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wordi
 
 
 def _tight(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
-    too_small = _smallest(judged.classes, Verdict.OOM, Verdict.TIGHT)
+    too_small = smallest_class(judged.classes, Verdict.OOM, Verdict.TIGHT)
     match judged.reason:
         case Cause.DECLARED:
             return _floor(judged, best, estimate)
@@ -132,11 +126,13 @@ def _tight(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wor
             need = (
                 f"may run out of GPU memory: needs {gib_up(estimate.least.device_bytes)} to "
                 f"{gib_up(estimate.enough.device_bytes)} on one GPU; "
-                f"{_largest(best.node_class, judged.classes)}"
+                f"{largest_text(best.node_class, judged.classes)}"
             )
-            small = _smallest(judged.classes, Verdict.OOM)
-            also = (f"{_gives(small, judged.classes)}, too little",) if small else ()
-            return Wording(need=need, why=(*also, *_largest_part(estimate)))
+            small = smallest_class(judged.classes, Verdict.OOM)
+            also = (f"{smaller_text(small, judged.classes)}, too little",) if small else ()
+            changes, advice = fitting_changes(judged) if judged.floor else ((), None)
+            why = (*also, *_largest_part(estimate))
+            return Wording(need=need, why=why, changes=changes, advice=advice)
 
 
 def _floor(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wording:
@@ -145,8 +141,8 @@ def _floor(judged: UnitJudgement, best: ClassVerdict, estimate: Estimate) -> Wor
     return Wording(
         need=(
             f"may run out of GPU memory: needs at least {gib_up(estimate.least.device_bytes)} on "
-            f"one GPU; {_largest(best.node_class, judged.classes)}, and a device that is shared "
-            "may give it no more"
+            f"one GPU; {largest_text(best.node_class, judged.classes)}, and a device that is "
+            "shared may give it no more"
         ),
         why=_largest_part(estimate),
         changes=(larger,) if larger else (),
@@ -163,11 +159,11 @@ def _small_card(judged: UnitJudgement, small: ClassVerdict) -> Wording:
         )
     return Wording(
         need=(
-            f"may land on a card that is too small: {_gives(small, judged.classes)}, and it needs "
-            f"{needs} there"
+            f"may land on a card that is too small: {smaller_text(small, judged.classes)}, and it "
+            f"needs {needs} there"
         ),
-        why=(f"it fits {_fitting_text(judged.classes)}",),
-        advice=_choose(judged.classes),
+        why=(f"it fits {fitting_text(judged.classes)}",),
+        advice=choosing_text(judged.classes),
     )
 
 
@@ -189,11 +185,11 @@ def _unknown_card(judged: UnitJudgement) -> Wording:
     unknown = next(found for found in judged.classes if found.verdict is Verdict.UNKNOWN)
     return Wording(
         need=(
-            f"fits {_fitting_text(judged.classes)}, but may land on "
+            f"fits {fitting_text(judged.classes)}, but may land on "
             f"{card_text(unknown.node_class, judged.classes)}, whose memory is not known: "
             f"{unknown.reason}"
         ),
-        advice=_choose(judged.classes),
+        advice=choosing_text(judged.classes),
     )
 
 
@@ -217,7 +213,7 @@ def _tainted_card(judged: UnitJudgement) -> Wording:
     return Wording(
         need=(
             f"needs at least {gib_up(open_best.estimate.least.device_bytes)} on one GPU; "
-            f"{_largest(open_best.node_class, judged.classes, but_for_taints=True)}"
+            f"{largest_text(open_best.node_class, judged.classes, but_for_taints=True)}"
         ),
         why=(f"it {fits} {card}, {condition}",),
         advice=advice,
@@ -258,55 +254,6 @@ def _found(finding: Finding, judged: UnitJudgement) -> str:
     where = f"{finding.path} (from {source})" if source else finding.path
     reason = told_reason(finding)
     return f"{where}: {reason}" if where else reason
-
-
-def _largest(
-    node_class: NodeClass, classes: Sequence[ClassVerdict], *, but_for_taints: bool = False
-) -> str:
-    budget = gib_down(budget_of(node_class) or 0)
-    if not node_class.members:
-        return f"{node_class.name} gives it {budget}{as_declared(node_class)}"
-    may = "may use as it is" if but_for_taints else "may use"
-    card = card_text(node_class, classes)
-    declared = as_declared(node_class)
-    return f"the largest card this job {may} ({card}) gives it {budget}{declared}"
-
-
-def _gives(found: ClassVerdict, classes: Sequence[ClassVerdict]) -> str:
-    budget = gib_down(budget_of(found.node_class) or 0)
-    declared = as_declared(found.node_class)
-    card = card_text(found.node_class, classes)
-    return f"{card}, which it may also use, gives it {budget}{declared}"
-
-
-def _smallest(classes: Sequence[ClassVerdict], *verdicts: Verdict) -> ClassVerdict | None:
-    """Return the worst class with one of *verdicts*, the smallest budget among equals."""
-    return min(
-        (found for found in classes if found.verdict in verdicts),
-        key=lambda found: (ORDER.index(found.verdict), budget_of(found.node_class) or 0),
-        default=None,
-    )
-
-
-def _fitting(classes: Sequence[ClassVerdict]) -> list[NodeClass]:
-    """Return the classes that hold the job surely, the smallest first."""
-    fitting = [found.node_class for found in classes if found.verdict is Verdict.FITS]
-    return sorted(fitting, key=lambda node_class: budget_of(node_class) or 0)
-
-
-def _fitting_text(classes: Sequence[ClassVerdict]) -> str:
-    cards = dict.fromkeys(card_text(node_class, classes) for node_class in _fitting(classes))
-    shown = list(cards)[:MAX_CARDS]
-    more = [f"{len(cards) - MAX_CARDS} more kinds of card"] if len(cards) > MAX_CARDS else []
-    return " and ".join([*shown, *more])
-
-
-def _choose(classes: Sequence[ClassVerdict]) -> str:
-    """Return how to keep the job on the smallest card that holds it."""
-    label = "nvidia.com/gpu.product"
-    node_class = _fitting(classes)[0]
-    product = node_class.labels.get(label, node_class.product)
-    return f"choose the card, for example with nodeSelector {label}: {product}"
 
 
 def _largest_part(estimate: Estimate) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ Key = str | int
 Place = tuple[Key, ...]
 
 _PART = re.compile(r"(?P<name>[^.\[\]]+)(?P<indexes>(\[\d{1,6}\])*)")
-_ABSENT = object()
+_MAPPING = (dict, Mapping)
+_SEQUENCE = (list, Sequence)
+"""What JSON is made of first: asking an abstract class takes ten times as long."""
 
 
 def place_of(path: str) -> Place | None:
@@ -36,9 +38,9 @@ def place_of(path: str) -> Place | None:
 def found(obj: object, place: Place) -> object | None:
     """Return what is at *place*, None if that is nothing."""
     for key in place:
-        if isinstance(obj, Mapping) and isinstance(key, str):
+        if isinstance(key, str) and isinstance(obj, _MAPPING):
             obj = obj.get(key)
-        elif isinstance(obj, Sequence) and isinstance(key, int) and key < len(obj):
+        elif isinstance(key, int) and isinstance(obj, _SEQUENCE) and key < len(obj):
             obj = obj[key]
         else:
             return None
@@ -48,7 +50,7 @@ def found(obj: object, place: Place) -> object | None:
 def mapping_at(obj: object, place: Place) -> Json:
     """Return the mapping at *place*; the empty one if there is none."""
     value = found(obj, place)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, _MAPPING) else {}
 
 
 def changed(obj: Json, place: Place, value: object | None) -> Json:
@@ -59,7 +61,7 @@ def changed(obj: Json, place: Place, value: object | None) -> Json:
     if value is None and place[-1] not in mapping_at(obj, place[:-1]):
         return obj
     result = _changed(obj, place, value)
-    assert isinstance(result, Mapping), "a place within a mapping"
+    assert isinstance(result, _MAPPING), "a place within a mapping"
     return result
 
 
@@ -73,10 +75,10 @@ def _changed(obj: object, place: Place, value: object | None) -> object:
         return value
     key, rest = place[0], place[1:]
     if isinstance(key, int):
-        assert isinstance(obj, Sequence), "lists are found before they are changed"
+        assert isinstance(obj, _SEQUENCE), "lists are found before they are changed"
         inner = _changed(obj[key], rest, value)
         return [inner if index == key else item for index, item in enumerate(obj)]
-    fields = obj if isinstance(obj, Mapping) else {}
+    fields = obj if isinstance(obj, _MAPPING) else {}
     new = _changed(fields.get(key), rest, value)
     if new is None:
         return {name: item for name, item in fields.items() if name != key}

@@ -8,7 +8,7 @@ Pure. Nothing is decided where the verdict is `oom`, `unknown` or `skipped`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from admission.codes import ReasonCode, Steer, Verdict
 from admission.steer.affinity import has_terms, missing_of, with_terms, without_terms
@@ -18,6 +18,7 @@ from admission.steer.notes import DIGEST
 from admission.steer.permission import Permission, Place, is_shared_template
 from admission.steer.places import Place as Keys
 from admission.steer.places import found, mapping_at, place_of
+from admission.steer.seen import Seen
 from admission.steer.selection import has_memory, selected, smallest_product
 from admission.steer.terms import NOTHING, Terms, recorded
 from admission.values import Json, NodeClass, UnitJudgement, Workload
@@ -35,6 +36,12 @@ class Steering:
     classes: Sequence[NodeClass]
     """All of the cluster's, whether the workload may use them or not."""
     is_update: bool = False
+    renews: bool = False
+    """Terms of an earlier time give way to those of the cards that there are now."""
+    relaxes: bool = False
+    """The next smaller card, which may hold it, counts as one that does."""
+    seen: Seen = field(default_factory=Seen, compare=False)
+    """What was found of `classes` before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +113,29 @@ def _plan(
     metadata = mapping_at(obj, (*place, "metadata"))
     ours = recorded(metadata)
     training = [judged for judged in units if judged.verdict in HELD]
+    is_learnt = any(judged.floor is not None for judged in training)
+    if is_learnt and steering.steer is not Steer.OFF:
+        # A preference would let it die on such a card again.
+        steering = replace(steering, steer=Steer.REQUIRED)
     # What a claimed device has no label of a node says: `claims` has words for it.
     is_claimed = any(judged.unit.gpu_resource == CLAIM for judged in units)
     is_wanted = is_held and training and not is_claimed and steering.steer is not Steer.OFF
     if (
         steering.permission.place is Place.NOWHERE
         or _is_late(units)
-        or (is_wanted and _stays(received, metadata, ours, training, steering))
+        or (is_wanted and not is_learnt and _stays(received, metadata, ours, training, steering))
     ):
-        after = tuple(_narrowed(judged, received, ours) for judged in units)
+        after = tuple(_narrowed(judged, received, ours, steering) for judged in units)
         return TemplatePlan(place=place, terms=ours, units=after)
     if is_wanted:
         bare = without_terms(received, ours)
-        candidates = candidates_of(training)
+        candidates = candidates_of(training, relaxes=steering.relaxes)
         terms = missing_of(bare, _terms(bare, candidates, steering))
-        after = tuple(_narrowed(judged, with_terms(bare, terms), terms) for judged in units)
+        if steering.permission.place is Place.SELECTOR and terms:
+            # The affinity of an earlier time may not be changed any more, and does no harm.
+            terms = replace(terms, required=ours.required, preferred=ours.preferred)
+        steered = with_terms(bare, terms)
+        after = tuple(_narrowed(judged, steered, terms, steering) for judged in units)
         if _is_open(after, candidates, terms):
             return TemplatePlan(place=place, terms=terms, units=after)
     return TemplatePlan(place=place, terms=NOTHING, units=tuple(units))
@@ -139,13 +154,17 @@ def _terms(pod: Json, candidates: Sequence[Candidate], steering: Steering) -> Te
         is_hard = steering.steer is Steer.REQUIRED and is_labelled
         return smallest_product(candidates) if is_hard else NOTHING
     return selected(
-        candidates, steer=steering.steer, is_labelled=is_labelled, is_pinned=_is_pinned(pod)
+        candidates,
+        steer=steering.steer,
+        is_labelled=is_labelled,
+        is_pinned=_is_pinned(pod),
+        seen=steering.seen,
     )
 
 
-def _narrowed(judged: UnitJudgement, pod: Json, terms: Terms) -> UnitJudgement:
+def _narrowed(judged: UnitJudgement, pod: Json, terms: Terms, steering: Steering) -> UnitJudgement:
     is_narrower = judged.verdict in HELD and (terms.required or terms.selector)
-    return narrowed(judged, pod) if is_narrower else judged
+    return narrowed(judged, pod, steering.seen) if is_narrower else judged
 
 
 def _is_open(after: Iterable[UnitJudgement], candidates: Iterable[Candidate], terms: Terms) -> bool:
@@ -154,16 +173,26 @@ def _is_open(after: Iterable[UnitJudgement], candidates: Iterable[Candidate], te
     It is while labels say what the classes were made of. If not, nothing is better than a pod that
     waits for ever.
     """
-    holding = {node for found in candidates if found.holds for node in found.node_class.nodes}
+    holding = [found.node_class for found in candidates if found.holds]
+    names = frozenset[str]()
     for judged in after:
         if judged.verdict is Verdict.SKIPPED:
             continue
+        if holding and judged.verdict in HELD and _has_all(judged, holding):
+            continue  # thousands of names need not be compared
+        names = names or frozenset(name for found in holding for name in found.nodes)
         reached = {node for found in judged.classes for node in found.node_class.nodes}
-        if judged.verdict not in HELD or not (holding & reached):
+        if judged.verdict not in HELD or not (names & reached):
             return False
-        if not terms.selector and not holding <= reached:
+        if not terms.selector and not names <= reached:
             return False
     return True
+
+
+def _has_all(judged: UnitJudgement, holding: Iterable[NodeClass]) -> bool:
+    """Return whether every class of *holding* is left whole: then it is the same one."""
+    left = {id(found.node_class) for found in judged.classes}
+    return all(id(node_class) in left for node_class in holding)
 
 
 def _is_pinned(pod: Json) -> bool:
@@ -191,6 +220,8 @@ def _stays(
         return False
     if steering.permission.place is Place.SELECTOR and not ours.selector:
         return True
+    if steering.renews or steering.relaxes:
+        return False
     annotations = metadata.get("annotations")
     digest = annotations.get(DIGEST) if isinstance(annotations, dict) else None
     return digest in {judged.estimate.spec_digest for judged in training if judged.estimate}

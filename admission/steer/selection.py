@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 from admission.capacity.constraints import Requirement, Term, affinity_allows
 from admission.codes import Steer
 from admission.steer.candidates import Candidate
+from admission.steer.seen import Seen
 from admission.steer.terms import NOTHING, Terms
-from admission.values import Json, NodeFacts
+from admission.values import Json, NodeClass, NodeFacts
 from admission.workloads.resources import GPU, MIG_PREFIX
 from estimator.units import MIB
 
@@ -27,7 +29,7 @@ MAX_TIERS = 4
 _SHARED = ".shared"
 _MOST_MIB = 10_000_000
 """Larger values of the memory label are bytes, of old GPU feature discovery."""
-_SAME_CARD_PERCENT = 5
+SAME_CARD_PERCENT = 5
 """Totals this near are one card with several drivers (A100-40GB: 39,538 or 40,960 MiB)."""
 _OTHER_PRODUCTS = (
     "gpu.nvidia.com/model",
@@ -47,7 +49,12 @@ def has_memory(labels: Json, resource: str) -> bool:
 
 
 def selected(
-    candidates: Sequence[Candidate], *, steer: Steer, is_labelled: bool, is_pinned: bool
+    candidates: Sequence[Candidate],
+    *,
+    steer: Steer,
+    is_labelled: bool,
+    is_pinned: bool,
+    seen: Seen,
 ) -> Terms:
     """Return the terms that lead to the candidates which hold the pod.
 
@@ -55,7 +62,7 @@ def selected(
     node has no labels either, and a pool could never start. Nothing where the person's own terms
     (*is_pinned*) leave one kind of card.
     """
-    candidates = [_distinct(found) for found in candidates]
+    candidates = [_distinct(found, seen) for found in candidates]
     held = [found for found in candidates if found.holds]
     if not held or steer is Steer.OFF:
         return NOTHING
@@ -85,16 +92,20 @@ def smallest_product(candidates: Sequence[Candidate]) -> Terms:
     return Terms(selector={key: values.pop()}) if len(values) == 1 else NOTHING
 
 
-def _distinct(candidate: Candidate) -> Candidate:
+def _distinct(candidate: Candidate, seen: Seen) -> Candidate:
     """Return *candidate* with one node of those whose labels say the same of their cards.
 
     A pool has thousands of nodes, and all that follows walks them again and again.
     """
     node_class = candidate.node_class
+    return replace(candidate, node_class=seen.of(node_class, "", partial(_looks_of, node_class)))
+
+
+def _looks_of(node_class: NodeClass) -> NodeClass:
     prefix = _prefix(node_class.gpu_resource)
     keys = (f"{prefix}.memory", f"{prefix}.product", *_OTHER_PRODUCTS)
     looks = {tuple([node.labels.get(key) for key in keys]): node for node in node_class.members}
-    return replace(candidate, node_class=replace(node_class, members=tuple(looks.values())))
+    return replace(node_class, members=tuple(looks.values()))
 
 
 def _by_memory(held: Sequence[Candidate], candidates: Sequence[Candidate]) -> tuple[Json, ...]:
@@ -167,7 +178,7 @@ def _groups(held: Sequence[Candidate]) -> list[list[Candidate]]:
     for _, same in groupby(sorted(held, key=_total), key=_total):
         found = list(same)
         before = _total(groups[-1][0]) if groups else 0
-        if groups and 100 * (_total(found[0]) - before) <= _SAME_CARD_PERCENT * before:
+        if groups and 100 * (_total(found[0]) - before) <= SAME_CARD_PERCENT * before:
             groups[-1] += found
         else:
             groups.append(found)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from admission.codes import Verdict
 from admission.steer.affinity import has_terms, with_terms, without_terms
+from admission.steer.gates import gated
 from admission.steer.notes import NOTES, notes_of
 from admission.steer.permission import Permission
 from admission.steer.places import Place, changed, found, mapping_at, place_of
@@ -32,8 +33,12 @@ def written(
     verdict: Verdict,
     permission: Permission,
     termination_messages: bool,
+    gate: bool = False,
 ) -> Json:
-    """Return *obj* with the plans carried out, as far as *permission* goes."""
+    """Return *obj* with the plans carried out, as far as *permission* goes.
+
+    With *gate* it is a Pod at its CREATE that is to wait for its estimate.
+    """
     for plan in plans:
         obj = _steered(obj, plan)
     if permission.annotations:
@@ -44,7 +49,7 @@ def written(
         for container in containers_of(units):
             if mapping_at(obj, container).get(POLICY) in (None, _DEFAULT):
                 obj = changed(obj, (*container, POLICY), FALLBACK)
-    return obj
+    return gated(obj) if gate else obj
 
 
 def unsteered(obj: Json) -> Json:

@@ -12,7 +12,7 @@ Source: NVIDIA/KAI-Scheduler 72de64fc `pkg/common/constants/constants.go`,
 from __future__ import annotations
 
 from decimal import Decimal, DecimalException
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from admission.share import Share
 from admission.values import Json
@@ -20,7 +20,13 @@ from admission.workloads.fields import is_unrendered, mapping, sequence
 from admission.workloads.quantities import whole_quantity
 from admission.workloads.resources import GPU, GpuRequest
 from admission.workloads.shares import MOST_CARDS
+from estimator.deferred import Deferred
 from estimator.units import MIB
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = Deferred("fractions")
 
 FRACTION = "gpu-fraction"
 MEMORY = "gpu-memory"
@@ -106,13 +112,17 @@ def _is_meant(annotations: Json, pod: Json, *, key: str, index: int, name: objec
     return key == "initContainers" or not is_starter
 
 
-def _part(value: object) -> Fraction | None:
+def _part(value: object) -> fractions.Fraction | None:
     text = str(value).strip()
     if len(text) > 32:
         return None
     try:
         number = Decimal(text)
-        part = Fraction(number) if number.is_finite() and abs(number.adjusted()) < 32 else None
+        part = (
+            fractions.Fraction(number)
+            if number.is_finite() and abs(number.adjusted()) < 32
+            else None
+        )
     except (DecimalException, ValueError):
         return None
     return part if part is not None and 0 < part < 1 else None

@@ -22,6 +22,15 @@ MIG_PREFIX = "nvidia.com/mig-"
 CLAIM = "resource.k8s.io/claim"
 """Stands for a device asked for by a DRA claim."""
 
+DEVICE_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a device class: a claim of that class, written as a resource.
+
+Source: `ResourceDeviceClassPrefix` in kubernetes v1.36.3
+`staging/src/k8s.io/api/resource/v1/types.go` (KEP-5004).
+"""
+WHOLE_GPUS = f"{DEVICE_CLASS}gpu.nvidia.com"
+_GPU_CLASS_WORDS = ("gpu", "mig.")
+
 OTHER_VENDORS = ("amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
 """GPUs whose memory behaviour is not modelled."""
 
@@ -44,6 +53,13 @@ class GpuRequest:
 def is_gpu(resource: str) -> bool:
     """Return whether *resource* counts NVIDIA GPUs or slices of them."""
     return resource in (GPU, SHARED) or resource.startswith(MIG_PREFIX)
+
+
+def is_counted(resource: str) -> bool:
+    """Return whether *resource* counts GPUs of any kind, modelled or not."""
+    if resource.startswith(DEVICE_CLASS):
+        return any(word in resource.removeprefix(DEVICE_CLASS) for word in _GPU_CLASS_WORDS)
+    return is_gpu(resource) or resource in OTHER_VENDORS
 
 
 def gpu_request(container: Json, path: str, *, claims: Mapping[str, int]) -> GpuRequest | None:
@@ -114,14 +130,18 @@ def _left_empty(resources: Json) -> str:
 
 
 def _of_amounts(amounts: Json, path: str) -> tuple[str, int, bool] | None:
-    """Return name, count and whether the count is rendered of the GPU resource in *amounts*."""
+    """Return name, count and whether the count is rendered of the GPU resource in *amounts*.
+
+    Whole GPUs of a device class are a claim; other classes have their own name, and no model.
+    """
     for name, value in amounts.items():
-        if not (is_gpu(name) or name in OTHER_VENDORS) or value is None:
+        if not is_counted(name) or value is None:
             continue
+        called = CLAIM if name == WHOLE_GPUS else name
         if is_unrendered(value):
-            return name, 1, False
+            return called, 1, False
         number = quantity(value, f"{path}[{name}]")
         if number:
-            return name, number, True
+            return called, number, True
     shared = shared_request(amounts)
     return (*shared, True) if shared else None

@@ -19,13 +19,19 @@ Not modelled: factors that schedulers' settings put on memory (`memoryFactor`, `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from admission.share import Share
 from admission.values import Json
 from admission.workloads.fields import is_unrendered, mapping
 from admission.workloads.quantities import whole_quantity
+from estimator.deferred import Deferred
 from estimator.units import GIB, MIB
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = Deferred("fractions")
 
 HAMI = "nvidia.com/gpu"
 VOLCANO = "volcano.sh/vgpu-number"
@@ -114,7 +120,7 @@ class _Amounts:
         name: str,
         *,
         nbytes: int | None = None,
-        part: Fraction | None = None,
+        part: fractions.Fraction | None = None,
         unit: int = MIB,
     ) -> Share:
         """Return the share that *name* declares."""
@@ -184,7 +190,7 @@ def _koordinator(amounts: _Amounts) -> Share | None:
         number = amounts.number(name)
         if not number:
             return amounts.unread(name, "a percentage above zero")
-        part = Fraction(number, 100 * (cards or max(1, number // 100)))
+        part = fractions.Fraction(number, 100 * (cards or max(1, number // 100)))
         return amounts.share(name, part=part) if part < 1 else None
     if memory not in amounts:
         return None
@@ -230,7 +236,7 @@ def _percentage(amounts: _Amounts, name: str) -> Share | None:
     number = amounts.number(name)
     if number is None or number > 100:
         return amounts.unread(name, "a percentage from 0 to 100")
-    return amounts.share(name, part=Fraction(number, 100)) if 0 < number < 100 else None
+    return amounts.share(name, part=fractions.Fraction(number, 100)) if 0 < number < 100 else None
 
 
 _READERS: Mapping[str, Callable[[_Amounts], Share | None]] = {

@@ -27,13 +27,14 @@ from estimator.allocators.blocks import Block, Pool
 from estimator.allocators.garbage import garbage
 from estimator.allocators.rounding import BLOCK, SMALL_REQUEST, block_size, segment_size
 from estimator.allocators.settings import CachingSettings
+from estimator.allocators.steady import Steady
 from estimator.allocators.waiting import WaitingBlocks
 
-SEGMENT_GAP = 1 << 44
-"""Distance of made-up segment addresses: more than any segment holds."""
+SEGMENT_GAP = 1 << 64
+"""Distance of made-up segment addresses: more than any segment holds, as sizes have 63 bits."""
 
 
-class CachingAllocator:
+class CachingAllocator(Steady):
     """The allocator with `cudaMalloc` segments.
 
     *capacity* is what the driver can give to segments, *allowed* what the process may take
@@ -47,12 +48,11 @@ class CachingAllocator:
         capacity: int | None = None,
         allowed: int | None = None,
     ) -> None:
+        super().__init__()
         self.settings = settings or CachingSettings()
         self.capacity = capacity
         self.allowed = allowed
         self.allocated = 0
-        self.reserved = 0
-        self.num_segments_opened = 0
         self.num_retries = 0
         """Requests that made the allocator give all its cached segments back."""
         limits = [limit for limit in (capacity, allowed) if limit is not None]
@@ -217,12 +217,12 @@ class CachingAllocator:
         """Return a new segment for *size*, or None if a limit forbids it. Source: `alloc_block`."""
         nbytes = segment_size(size, self.settings.large_segment_size)
         if self._limit is not None and self.reserved + nbytes > self._limit:
+            self._note_refusal(nbytes)
             return None
         block = Block(self._next_address, nbytes, pool)
         self._heads[block.address] = block
         self._next_address += SEGMENT_GAP
-        self.reserved += nbytes
-        self.num_segments_opened += 1
+        self._note_growth(nbytes)
         return block
 
     def _give_back(self, block: Block) -> Block:

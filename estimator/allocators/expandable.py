@@ -124,6 +124,7 @@ class ExpandableAllocator(CachingAllocator):
         """
         nbytes = round_up(size, self._page(pool))
         if self.capacity is not None and self.reserved + nbytes > self.capacity:
+            self._note_refusal(nbytes)
             return None
         self._unlist(pool, block)
         if nbytes < block.size:
@@ -131,8 +132,7 @@ class ExpandableAllocator(CachingAllocator):
             rest.is_free = True
             insort(self._unmapped[pool], (rest.address, rest))
         block.is_mapped = True
-        self.reserved += nbytes
-        self.num_segments_opened += 1
+        self._note_growth(nbytes)
         return self._give_back(block)
 
     def _unlist(self, pool: Pool, block: Block) -> None:

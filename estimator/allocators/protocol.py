@@ -1,4 +1,4 @@
-"""What replay asks of an allocator.
+"""What replay asks of an allocator, and an estimate of how a job has set it up.
 
     tensor id, bytes, stream -> allocated, reserved
 
@@ -40,3 +40,26 @@ class Allocator(Protocol):
 
     def release_pool(self, pool: int) -> None:
         """The last graph of a private *pool* is gone: its free segments may go back."""
+
+
+class AllocatorPolicy(Protocol):
+    """How a job has its framework's allocator set up: fresh allocators, and its own limits."""
+
+    def allocator(self, *, capacity: int | None = None, allowed: int | None = None) -> Allocator:
+        """Return a fresh allocator.
+
+        *capacity* is what the driver can give to it: usable memory less context, libraries and
+        neighbours. *allowed* is a cap in bytes the job sets itself.
+        """
+        ...
+
+    def limit(self, usable: int, *, beside: int) -> int | None:
+        """Return the most the job lets its allocator hold of *usable* bytes, None for all.
+
+        *beside* is what the process holds beside its allocator.
+        """
+        ...
+
+    def preallocated(self, usable: int, *, beside: int) -> int | None:
+        """Return what the allocator takes of *usable* bytes at the start, None if it grows."""
+        ...

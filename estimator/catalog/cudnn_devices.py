@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -40,7 +40,7 @@ def cudnn_device(capability: ComputeCapability) -> CudnnDevice | None:
 
 @cache
 def _by_capability() -> Mapping[ComputeCapability, CudnnDevice]:
-    text = files("estimator.catalog").joinpath("data/cudnn_devices.yaml").read_text("utf-8")
+    text = Path(__file__).with_name("data").joinpath("cudnn_devices.yaml").read_text("utf-8")
     document: Any = read_document(text, path="cudnn_devices.yaml")
     devices = [_device(item, document) for item in document["devices"]]
     return {device.compute_capability: device for device in devices}

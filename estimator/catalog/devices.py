@@ -8,16 +8,22 @@ Shares (MPS, HAMi) are no matter of a card: whoever reads them lowers the budget
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from estimator.catalog.capacity import quoted, read_capacity
 from estimator.catalog.gpu import Gpu, MigProfile
 from estimator.catalog.gpus import all_gpus, gpu_named, recognise
 from estimator.catalog.products import product_label
 from estimator.catalog.reservation import assumed_reservation, node_reservation
+from estimator.deferred import Deferred
 from estimator.device import ComputeCapability, Device
 from estimator.errors import Problem, SpecError
 from estimator.units import MIB
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = Deferred("difflib")
 
 GENERIC_COMPUTE: ComputeCapability = (8, 0)
 """What an unnamed card is taken for: every feature of mixed precision, none of Hopper's."""
@@ -160,7 +166,7 @@ def _unknown(text: str) -> SpecError:
     names = {gpu.name: gpu.name for gpu in all_gpus()}
     labels = {gpu.product.casefold(): gpu.product for gpu in all_gpus()}
     known = names | labels
-    close = get_close_matches(wanted.casefold(), known, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(wanted.casefold(), known, n=3, cutoff=0.6)
     started = [name for name in names if wanted and name.startswith(wanted.casefold())]
     found = list(dict.fromkeys([*started[:4], *(known[name] for name in close)]))
     hint = f"did you mean {' or '.join(found)}? " if found else ""

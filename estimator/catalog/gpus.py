@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from estimator.catalog.gpu import Gpu, MigProfile, Origin, Source
@@ -23,7 +23,7 @@ from estimator.units import MIB
 @cache
 def all_gpus() -> tuple[Gpu, ...]:
     """Return every card of the catalog, oldest architecture first."""
-    text = files("estimator.catalog").joinpath("data/gpus.yaml").read_text("utf-8")
+    text = Path(__file__).with_name("data").joinpath("gpus.yaml").read_text("utf-8")
     document: Any = read_own(text)
     sources = {name: _source(line, {}) for name, line in document["sources"].items()}
     tables = {name: _mig_profiles(table, sources) for name, table in document["migTables"].items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -51,7 +51,7 @@ def known_model_ids() -> tuple[str, ...]:
 
 @cache
 def _lines() -> Mapping[str, bytes]:
-    text = files("estimator.catalog").joinpath("data/models.jsonl").read_bytes()
+    text = Path(__file__).with_name("data").joinpath("models.jsonl").read_bytes()
     found: dict[str, bytes] = {}
     for line in text.splitlines():
         row = orjson.loads(line)

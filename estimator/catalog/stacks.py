@@ -97,6 +97,40 @@ def cudnn_version(torch: str | None, named: str | None = None) -> int | None:
     return _counted(major, minor, patch)
 
 
+TENSORFLOW_CUDNN: tuple[tuple[Version, str], ...] = (
+    ((1, 13), "7.4.0"),
+    ((2, 1), "7.6.0"),
+    ((2, 4), "8.0.0"),
+    ((2, 5), "8.1.0"),
+    ((2, 12), "8.6.0"),
+    ((2, 14), "8.7.0"),
+    ((2, 15), "8.9.0"),
+    ((2, 18), "9.3.0"),
+)
+"""First release of TensorFlow with each cuDNN. Source: tensorflow/docs site/en/install/source.md,
+tested build configurations of 1.0 to 2.18 (a copy of the time of 2.18); the metadata of 2.21 still
+ask for 9.3 or later. A newer cuDNN of the same major number may be installed."""
+
+
+def tensorflow_cudnn_version(version: str, named: str | None = None) -> int | None:
+    """Return the cuDNN a TensorFlow job runs on, the one it has *named* or its release's."""
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if named is not None:
+        return cudnn_version(None, named)
+    if match is None:
+        return None
+    release = (int(match[1]), int(match[2]))
+    rows = [cudnn for since, cudnn in TENSORFLOW_CUDNN if since <= release]
+    return cudnn_version(None, rows[-1]) if rows else 7000
+
+
+def cudnn_of(framework: str, version: str | None, named: str | None = None) -> int | None:
+    """Return the cuDNN a job of *framework* runs on, None if it is not known."""
+    if framework == "tensorflow":
+        return tensorflow_cudnn_version(version or "", named)
+    return cudnn_version(version, named)
+
+
 def _counted(major: int, minor: int, patch: int) -> int:
     return major * (10000 if major >= 9 else 1000) + minor * 100 + patch
 

@@ -29,6 +29,9 @@ class Frontend(Protocol):
 
 FRONTENDS = {
     Framework.PYTORCH: "estimator.frontends.pytorch",
+    Framework.TENSORFLOW: "estimator.frontends.tensorflow",
+    Framework.MXNET: "estimator.frontends.mxnet",
+    Framework.JAX: "estimator.frontends.jax",
 }
 """Framework -> package. A framework that is absent here has no frontend yet."""
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from estimator.errors import UnsupportedJobError
-from estimator.frontends import FRONTENDS
 from estimator.notes import Assumption, AssumptionCode, UnknownCode
-from estimator.spec import JobSpec
+from estimator.spec import Framework, JobSpec
 from estimator.trace import AT_MOST, OTHER_CARD, Kernel, Trace
 from estimator.tracefile import Recording
 from estimator.traits import Traits
@@ -36,10 +35,10 @@ class Recorded:
         Raises:
             UnsupportedJobError: if *spec* is another job, or of a framework that is not modelled.
         """
-        if spec.framework not in FRONTENDS:
-            known = ", ".join(FRONTENDS)
+        if spec.framework is not Framework.PYTORCH:
             raise UnsupportedJobError(
-                f"framework: '{spec.framework}' is not modelled; known: {known}",
+                f"framework: a Trace file of '{spec.framework}' is not modelled; "
+                f"known: {Framework.PYTORCH}",
                 code=UnknownCode.FRAMEWORK,
                 path="framework",
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from estimator.catalog.stacks import cudnn_version
+from estimator.catalog.stacks import cudnn_of
 from estimator.cudnn import Answer, PlanSource, Question, card_of
 from estimator.device import Device
 from estimator.kernels.asked_note import asked_note, older_note
@@ -35,7 +35,8 @@ def workspaces_of(
     questions = questions_in(trace)
     card = card_of(device)
     if version_of(trace.framework_version) < V8_SINCE:
-        return ConvolutionScratch(older_choice, older_note(trace.framework_version))
+        note = older_note(trace.framework, trace.framework_version)
+        return ConvolutionScratch(older_choice, note)
     if not questions or plans is None:
         return ConvolutionScratch()
     if card is None:
@@ -43,7 +44,7 @@ def workspaces_of(
     is_stated = named is not None or not any(
         note.path == "frameworkVersion" for note in trace.assumptions
     )
-    wanted = cudnn_version(trace.framework_version, named) if is_stated else None
+    wanted = cudnn_of(trace.framework, trace.framework_version, named) if is_stated else None
     answers = plans.ask(questions, card, wanted=wanted)
     known = {
         question: answer
@@ -56,11 +57,17 @@ def workspaces_of(
         known,
         asked=len(questions),
         wanted=wanted,
-        own=f"cuDNN {named}" if named else f"torch {trace.framework_version}",
+        own=f"cuDNN {named}" if named else _release(trace),
         why=plans.reason,
     )
     chooser = _Chooser(known, wanted=wanted)
     return ConvolutionScratch(chooser.choice, note)
+
+
+def _release(trace: Trace) -> str:
+    """Return the framework's release, in the name people install it by."""
+    name = "torch" if trace.framework == "pytorch" else trace.framework
+    return f"{name} {trace.framework_version}"
 
 
 class _Chooser:

@@ -39,13 +39,14 @@ def asked_note(
     )
 
 
-def older_note(torch: str) -> Assumption:
-    """Return what is said of a job whose PyTorch uses cuDNN's older interface."""
+def older_note(framework: str, version: str) -> Assumption:
+    """Return what is said of a job whose framework uses cuDNN's older interface."""
+    own = f"{'torch' if framework == 'pytorch' else framework} {version}"
     return Assumption(
         code=AssumptionCode.KERNEL_WORKSPACE,
         path="runtime.cudnn",
         value="no workspace, perhaps",
-        reason=f"cuDNN was not asked (torch {torch} uses its older interface): each convolution "
+        reason=f"cuDNN was not asked ({own} uses its older interface): each convolution "
         "is charged nothing, and at the high end the largest of what such algorithms may hold",
     )
 

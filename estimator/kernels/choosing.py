@@ -80,6 +80,8 @@ class Switches:
     benchmark: bool
     deterministic: bool
     allow_tf32: bool
+    limit: int | None = None
+    """The largest workspace the framework accepts; None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,7 @@ def choice_of(
         plan
         for plan in (*answer.instant, *answer.fallback)
         if _is_allowed(plan, question, switches)
+        and (switches.limit is None or plan.workspace <= switches.limit)
         and not _has_erratum(plan, question.direction, wanted or answer.version, capability)
     ]
     if not plans:

@@ -21,6 +21,7 @@ from estimator.kernels.dispatch import (
     switches_of,
 )
 from estimator.kernels.layout_bound import bounded_choice
+from estimator.kernels.redzones import is_searched_so, search_of
 from estimator.kernels.scratch import NONE, Block, Group, Scratch, tensor_bytes
 from estimator.notes import Assumption, AssumptionCode, Unknown, UnknownCode
 from estimator.trace import Kernel
@@ -74,11 +75,17 @@ class ConvolutionScratch:
             return NONE
         made = tuple(Block(nbytes=tensor_bytes(each)) for each in converted(convolution))
         switches = switches_of(kernel)
-        choices = [
-            self._choose(question, switches, device) for question in questions_of(convolution)
-        ]
+        questions = questions_of(convolution)
+        choices = [self._choose(question, switches, device) for question in questions]
         groups = [_running(choice, made) for choice in choices]
-        search = [_searching(choice, made) for choice in choices] if switches.benchmark else []
+        search: list[Group] = []
+        if switches.benchmark and is_searched_so(kernel):
+            search = [
+                search_of(question, choice, is_bounded=self.is_bounded)
+                for question, choice in zip(questions, choices, strict=True)
+            ]
+        elif switches.benchmark:
+            search = [_searching(choice, made) for choice in choices]
         return Scratch(
             groups=tuple(group for group in groups if group),
             search=tuple(group for group in search if group),

@@ -89,7 +89,9 @@ def convolution_of(kernel: Kernel) -> Convolution | None:
 
 def switches_of(kernel: Kernel) -> Switches:
     """Return the switches of the run *kernel* was recorded with."""
+    limit = attribute(kernel, "workspace_limit")
     return Switches(
+        limit=limit if isinstance(limit, int) else None,
         benchmark=bool(attribute(kernel, "benchmark")),
         deterministic=bool(attribute(kernel, "deterministic")),
         allow_tf32=attribute(kernel, "allow_tf32") is not False,

@@ -36,7 +36,19 @@ from estimator.kernels.scratch import (
 from estimator.kernels.versions import version_of
 from estimator.notes import Assumption, Unknown, UnknownCode
 from estimator.program import Program
-from estimator.trace import FIRST_PRIVATE_POOL, EventKind, Kernel, Role, Trace
+from estimator.trace import (
+    FIRST_PRIVATE_POOL,
+    MANAGED_STREAM,
+    SCRATCH_STREAM,
+    AllocatorKind,
+    EventKind,
+    Kernel,
+    Role,
+    Trace,
+)
+
+SCRATCH_STREAMS = {AllocatorKind.POOL: SCRATCH_STREAM}
+"""Stream of scratch outside of a private pool; 0 for allocators that hand it out as any block."""
 
 
 class End(Enum):
@@ -80,6 +92,9 @@ def uses_cudnn(trace: Trace) -> bool:
     )
 
 
+MANAGED = bytes((MANAGED_STREAM,))
+
+
 @dataclass(slots=True, kw_only=True)
 class _Lowering:
     """The columns of a program as they grow."""
@@ -116,6 +131,9 @@ class _Lowering:
         """Copy the trace up to each kernel, and put its scratch there."""
         trace = self.trace
         self.sizes = array("q", trace.sizes)
+        for tensor, stream in enumerate(trace.streams if MANAGED in trace.streams else b""):
+            if stream == MANAGED_STREAM:
+                self.sizes[tensor] = 0
         self.roles += trace.roles
         self.streams += trace.streams
         start = 0
@@ -247,7 +265,7 @@ class _Lowering:
         size = self.size(block)
         self.sizes.append(size)
         self.roles.append(Role.WORKSPACE)
-        self.streams.append(self.pool)
+        self.streams.append(self.pool or SCRATCH_STREAMS.get(self.trace.allocator, 0))
         smaller = tuple(choice for choice in block.choices if choice < size)
         if smaller:
             self.choices[tensor] = smaller

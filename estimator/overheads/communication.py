@@ -2,8 +2,12 @@
 
     ranks, interconnect -> bytes of one rank
 
-Channels x `NCCL_BUFFSIZE` (4 MiB) x directions x communicators; the channels depend on the card,
-its links and the number of ranks, so the table keeps what was read.
+Channels x buffers of the three protocols x communicators; the channels depend on the card, its
+links and the number of ranks, so the table keeps what was read of one communicator.
+A communicator connects its channels when an algorithm is first used, and only those of that one
+(`NCCL_RUNTIME_CONNECT`, since 2.22). So of more communicators only one channel each is certain.
+Source: NVIDIA/nccl@5067397c `src/init.cc` (`runtimeConn`, `computeBuffSizes`), `src/enqueue.cc`
+(`initAlgoChannels`), `src/transport/p2p.cc` (what a connection allocates), `src/include/device.h`.
 Not modelled: InfiniBand adapters (more of them cost more, NVIDIA/nccl#818), `commSplit` sharing,
 pipeline stages that hold several communicators to their neighbours.
 """
@@ -11,6 +15,7 @@ pipeline stages that hold several communicators to their neighbours.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from estimator.overheads.ranges import NOTHING, Range, mib
 from estimator.units import MIB
@@ -22,16 +27,29 @@ NVLINK_MANY = mib(512, 688, 1600)
 PCIE = mib(50, 91, 544)
 """L4 trainer, any rank count, in all: 91 (agilerl-arena 1.29.0 specs.py). Upper end assumed."""
 
+LL_BYTES = 8 * 512 * 8 * 16
+"""Lines a thread x threads x steps x bytes of a line."""
+LL128_BYTES = 120 * 640 * 8 * 8
+"""Elements a thread x threads x steps x bytes of an element."""
+SIMPLE = Range(low=4 * MIB, expected=4 * MIB, high=4 * MIB)
+"""Unless `NCCL_BUFFSIZE` says otherwise."""
+
 
 def communication_of(
     num_ranks: int, interconnect: str, environment: Mapping[str, str], num_communicators: int = 1
 ) -> Range:
-    """Return what NCCL holds in one rank of a job of *num_ranks*."""
+    """Return what NCCL holds in one rank of a job of *num_ranks*.
+
+    The low end holds one communicator as read, and one channel of each other.
+    """
     if num_ranks <= 1:
         return NOTHING
     nvlink = NVLINK_PAIR if num_ranks == 2 else NVLINK_MANY
     one = PCIE if interconnect == "pcie" else nvlink
-    return _scaled(one, environment) * num_communicators
+    first = _scaled(one, environment)
+    channel = LL_BYTES + LL128_BYTES + _scaled(SIMPLE, environment).low
+    others = num_communicators - 1
+    return replace(first * num_communicators, low=first.low + min(channel, first.low) * others)
 
 
 def _scaled(one: Range, environment: Mapping[str, str]) -> Range:

@@ -19,7 +19,7 @@ import signal
 import socket
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from estimator.units import GIB
@@ -51,7 +51,10 @@ class _Architecture:
     audit: int
     """`AUDIT_ARCH_…` of linux/audit.h."""
     denied: tuple[int, ...]
+    """The first `_NUM_NETWORK` are the ways to a socket."""
 
+
+_NUM_NETWORK = 2
 
 # Source: asm/unistd_64.h and asm-generic/unistd.h of Linux 6.12.
 _ARCHITECTURES = {
@@ -122,6 +125,17 @@ def confine(*, memory_bytes: int, wall_seconds: float | None = None) -> bool:
     return _deny_system_calls()
 
 
+def limit_memory(memory_bytes: int) -> None:
+    """Let this process have *memory_bytes* of private memory more than it has now."""
+    _limit_memory(memory_bytes)
+    _lower(resource.RLIMIT_CORE, 0)
+
+
+def deny_network() -> bool:
+    """Return whether the kernel denies this process new sockets from here on."""
+    return _deny_system_calls(only_network=True)
+
+
 def is_confinable(*, memory_bytes: int, wall_seconds: float) -> bool:
     """Return whether a fork of this process, confined, is refused a socket."""
     pid = os.fork()
@@ -182,10 +196,12 @@ def _prefer_as_victim() -> None:
         pass  # a read-only /proc: the limits above still hold
 
 
-def _deny_system_calls() -> bool:
+def _deny_system_calls(*, only_network: bool = False) -> bool:
     architecture = _ARCHITECTURES.get(platform.machine())
     if architecture is None or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
         return False
+    if only_network:
+        architecture = replace(architecture, denied=architecture.denied[:_NUM_NETWORK])
     code = _filter(architecture)
     program = _Program(len(code) // 8, code)
     return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program))

@@ -1,4 +1,4 @@
-"""The picture of a run: where reserved memory comes from, event by event.
+"""The picture of a run: where reserved memory comes from, and who holds memory when.
 
-Program, allocator -> Account; JobSpec, Devices -> JobAccounts
+Program, allocator -> Account, Timeline; JobSpec, Devices -> JobAccounts, JobDrawing
 """

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from estimator.allocators.pytorch import PyTorchPolicy
+from estimator.allocators.settings import CachingSettings
 from estimator.allocators.watched import WatchedAllocator, watched_allocator
 from estimator.answer import VERSION, assumption_notes, device_facts, unknown_notes
 from estimator.cudnn import PlanSource
 from estimator.device import Device
+from estimator.errors import UnsupportedJobError
 from estimator.frontends import Frontend, load
 from estimator.need import Lowered, lower_for
+from estimator.notes import UnknownCode
 from estimator.overheads import Overheads
 from estimator.pipeline import Job, allowed_bytes, capacity_bytes, overheads_for
 from estimator.report.account import account_of
 from estimator.report.records import Account, JobAccount
 from estimator.result import Usage
+from estimator.sharding import RankFrontend
 from estimator.spec import JobSpec
 
 
@@ -38,7 +43,7 @@ def job_accounts(
     Raises:
         EstimatorError: of the kind that says why there is none.
     """
-    job = Job(spec=spec, frontend=frontend or load(spec.framework), plans=plans)
+    job = Job(spec=spec, frontend=RankFrontend(frontend or load(spec.framework)), plans=plans)
     return tuple(account_on(job, device) for device in devices)
 
 
@@ -81,13 +86,14 @@ def _expected(
     A run that dies of the limit is described as it would be without one.
     """
     capacity = capacity_bytes(device, overheads)
-    allowed = allowed_bytes(lowered, device, spec)
+    allowed = allowed_bytes(lowered, device, spec, overheads)
+    settings = _settings(lowered)
 
     def free() -> WatchedAllocator:
-        return watched_allocator(lowered.settings)
+        return watched_allocator(settings)
 
     def capped() -> WatchedAllocator:
-        return watched_allocator(lowered.settings, capacity=capacity, allowed=allowed)
+        return watched_allocator(settings, capacity=capacity, allowed=allowed)
 
     found = account_of(lowered.program, free)
     limits = [limit for limit in (capacity, allowed) if limit is not None]
@@ -95,3 +101,14 @@ def _expected(
         return found, None
     under = account_of(lowered.program, capped)
     return (under, min(limits)) if under.completed else (found, None)
+
+
+def _settings(lowered: Lowered) -> CachingSettings:
+    """Return the settings of PyTorch's allocator, the only one whose dealings are written down."""
+    if isinstance(lowered.policy, PyTorchPolicy):
+        return lowered.policy.settings
+    raise UnsupportedJobError(
+        "framework: only PyTorch's allocator keeps an account",
+        code=UnknownCode.ALLOCATOR,
+        path="framework",
+    )

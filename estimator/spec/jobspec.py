@@ -65,6 +65,11 @@ class JobSpec(Part):
                 f"parallelism.expertParallel: {parallel.expert_parallel} does not divide "
                 f"dataParallel ({parallel.data_parallel})"
             )
+        replicas, group = parallel.data_parallel, parallel.shard_group
+        if group is not None and "data_parallel" in parallel.model_fields_set and replicas % group:
+            raise ValueError(
+                f"parallelism.shardGroup: {group} does not divide dataParallel ({replicas})"
+            )
         return self
 
     def document(self) -> dict[str, Any]:

@@ -187,6 +187,7 @@ class Schedule(StrEnum):
 
 class Wrap(StrEnum):
     LAYER = "layer"
+    LAYER_AND_ENDS = "layerAndEnds"
     SIZE = "size"
 
 

@@ -50,6 +50,8 @@ class TraitsPart(Part):
     flash_attention: Flag
     efficient_attention: Flag
     native_bf16: Flag
+    xla_target: Word | None = None
+    xla_memory_bytes: NBytes | None = None
 
 
 class TensorsPart(Part):

@@ -60,7 +60,9 @@ def recorded(spec: JobSpec, *, traits: Traits, trace: Trace) -> Recording:
         "apiVersion": API_VERSION,
         "kind": "Trace",
         "spec": spec.document(),
-        "traits": {to_camel(name): value for name, value in asdict(traits).items()},
+        "traits": {
+            to_camel(name): value for name, value in asdict(traits).items() if value is not None
+        },
         "trace": columns_of(trace),
     }
     try:
@@ -86,7 +88,7 @@ def read_recording(content: bytes) -> Recording:
         SpecError: with every problem, each with its path; one for each broken column. A file
             that breaks more than a few rules is refused in one line.
     """
-    packed = _unpacked(content)
+    packed = unpacked(content)
     try:
         document = TraceDocument.model_validate(orjson.loads(packed))
     except orjson.JSONDecodeError as error:
@@ -136,7 +138,7 @@ def _spec(document: TraceDocument) -> JobSpec:
     return spec
 
 
-def _unpacked(content: bytes) -> bytes:
+def unpacked(content: bytes) -> bytes:
     """Return the JSON in *content*, one gzip member and nothing else.
 
     Raises:

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from estimator.errors import EstimatorError, TraceError
+from estimator.errors import EstimatorError, EstimatorUnavailableError
 from estimator.workers.environment import template_environment
 from estimator.workers.limits import Limits
 from estimator.workers.outcome import end_text
@@ -92,7 +92,7 @@ class Child(ABC, Generic[Ready]):
 
     def _end_late_start(self) -> None:
         seconds = self._limits.start_seconds
-        self._fail(TraceError(f"{self.NAME} did not start within {seconds:g} s"))
+        self._fail(EstimatorUnavailableError(f"{self.NAME} did not start within {seconds:g} s"))
         self.kill()
 
     def _hear(self) -> None:
@@ -127,7 +127,7 @@ class Child(ABC, Generic[Ready]):
         os.close(self._pidfd)
         self._timer.cancel()
         status = self._process.wait()
-        self._fail(TraceError(f"{self.NAME} did not start ({end_text(status)})"))
+        self._fail(EstimatorUnavailableError(f"{self.NAME} did not start ({end_text(status)})"))
         self._lose(status)
         self.ended.set_result(status)
 

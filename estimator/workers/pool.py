@@ -16,17 +16,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from estimator.catalog.stacks import cudnn_version
+from estimator.catalog.stacks import cudnn_of
 from estimator.cudnn.folders import library_folders
 from estimator.device import Device
-from estimator.errors import TraceError
+from estimator.errors import EstimatorUnavailableError
 from estimator.processes.frames import HEADER_BYTES, frame, frame_length
+from estimator.report.drawing import JobDrawing
 from estimator.report.records import JobAccount
 from estimator.result import Estimate, Fit
 from estimator.spec import Framework, JobSpec
-from estimator.tracefile import Recording
+from estimator.tracefile import Recording, job_digest
 from estimator.workers import wire
 from estimator.workers.api import Job
+from estimator.workers.keeping import Keeping
 from estimator.workers.libraries import Libraries
 from estimator.workers.limits import Limits
 from estimator.workers.outcome import Ended, end_error
@@ -36,7 +38,7 @@ from estimator.workers.supervisor import Supervisor, TemplateState
 PREPARE = "estimator.workers.answer:prepare"
 """Runs in the template: imports the framework and returns what a fork answers with."""
 
-USES_CUDNN = frozenset({Framework.PYTORCH})
+USES_CUDNN = frozenset({Framework.PYTORCH, Framework.TENSORFLOW})
 """Frameworks whose convolutions are asked of cuDNN."""
 
 _log = logging.getLogger(__name__)
@@ -66,6 +68,7 @@ class Workers:
         self._replaying = Supervisor(wire.NO_FRAMEWORK, prepare=prepare, limits=self._limits)
         folders = library_folders(sys.path, os.environ) if cudnn is None else cudnn
         self._libraries = Libraries(folders, limits=self._limits)
+        self._keeping = Keeping()
         self._tasks: set[asyncio.Task[bytes]] = set()
         self._busy = 0
         self._waiting = 0
@@ -104,6 +107,17 @@ class Workers:
         """
         return wire.decode_fits(await self._ask(wire.Operation.FIT, spec, devices))
 
+    async def grid(
+        self, spec: JobSpec, devices: Sequence[Device], batches: Sequence[int]
+    ) -> tuple[Estimate, ...]:
+        """Return the estimates of *spec* at each of *batches* on each device, batch by batch.
+
+        Raises:
+            EstimatorError: of the kind that says why there is none.
+        """
+        asked = self._ask(wire.Operation.GRID, spec, devices, batches=tuple(batches))
+        return wire.decode_estimates(await asked)
+
     async def account(
         self, spec: JobSpec | Recording, devices: Sequence[Device]
     ) -> tuple[JobAccount, ...]:
@@ -113,6 +127,14 @@ class Workers:
             EstimatorError: of the kind that says why there is none.
         """
         return wire.decode_accounts(await self._ask(wire.Operation.ACCOUNT, spec, devices))
+
+    async def draw(self, job: Job, devices: Sequence[Device]) -> JobDrawing:
+        """Return the estimates of *job* on *devices*, and its run on one of them.
+
+        Raises:
+            EstimatorError: of the kind that says why there is none.
+        """
+        return wire.decode_drawing(await self._ask(wire.Operation.DRAW, job, devices))
 
     async def close(self) -> None:
         """End every process this pool started, and wait for that. What waits for them fails."""
@@ -149,12 +171,24 @@ class Workers:
         return (*self._supervisors.values(), self._replaying)
 
     async def _ask(
-        self, operation: wire.Operation, job: JobSpec | Recording, devices: Sequence[Device]
+        self,
+        operation: wire.Operation,
+        job: JobSpec | Recording,
+        devices: Sequence[Device],
+        *,
+        batches: tuple[int, ...] = (),
     ) -> bytes:
         """Return a fork's answer. It goes on to its own limit if the caller is cancelled."""
         self._check_open()
         spec, content = (job, None) if isinstance(job, JobSpec) else (job.spec, job.content)
-        ask = wire.Ask(operation=operation, spec=spec, devices=tuple(devices), content=content)
+        ask = wire.Ask(
+            operation=operation,
+            spec=spec,
+            devices=tuple(devices),
+            content=content,
+            batches=batches,
+            kept=self._keeping.of(job_digest(spec)),
+        )
         payload = frame(wire.encode_ask(ask))
         task = asyncio.create_task(self._answer(ask, payload))
         self._tasks.add(task)
@@ -163,7 +197,7 @@ class Workers:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if self._is_closed and task.cancelled():
-                raise TraceError("the estimator is shutting down") from None
+                raise EstimatorUnavailableError("the estimator is shutting down") from None
             raise
 
     async def _answer(self, ask: wire.Ask, payload: bytes) -> bytes:
@@ -176,6 +210,7 @@ class Workers:
             answer = await _exchange(fork.request, payload)
             if answer is not None:
                 supervisor.note_answer()
+                self._keeping.add(job_digest(ask.spec), wire.decode_kept(answer))
                 return answer
             ended = await asyncio.shield(fork.ended)
             if ended.status is not None or ended.overdue:
@@ -220,7 +255,8 @@ class Workers:
         """Return a connection to the cuDNN that suits *ask* best, None if there is none."""
         if ask.spec.framework not in USES_CUDNN:
             return None
-        wanted = cudnn_version(ask.spec.framework_version, ask.spec.runtime.cudnn)
+        spec = ask.spec
+        wanted = cudnn_of(spec.framework, spec.framework_version, spec.runtime.cudnn)
         return self._libraries.connect(ask.devices, wanted=wanted)
 
     def _give_back(self, ended: asyncio.Future[Ended]) -> None:
@@ -233,7 +269,7 @@ class Workers:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise TraceError("the estimator is shutting down")
+            raise EstimatorUnavailableError("the estimator is shutting down")
 
 
 async def _exchange(request: socket.socket, payload: bytes) -> bytes | None:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from enum import StrEnum
 
-from estimator.errors import EstimatorError, TraceError, UnsupportedJobError
+from estimator.errors import EstimatorError, EstimatorUnavailableError, UnsupportedJobError
 from estimator.workers.limits import Limits
 from estimator.workers.process import Readiness, TemplateProcess
 from estimator.workers.restarts import Restarts
@@ -74,7 +74,7 @@ class Supervisor:
             return process
         pause = self._restarts.pause(asyncio.get_running_loop().time())
         if pause > 0:
-            raise TraceError(
+            raise EstimatorUnavailableError(
                 f"the {self._framework} estimator process keeps ending; "
                 f"it is started again in {pause:.0f} s at the earliest"
             )

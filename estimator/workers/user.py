@@ -4,7 +4,8 @@
 
     request on standard input -> estimates and the Trace file, or an error, on the descriptor
 
-What the user's code prints goes to standard error. No limits: it is their code on their machine.
+What the user's code prints goes to standard error. A module has no limits: it is their code on
+their machine. A script runs in the sandbox of `user_sandbox.py`: it would write and connect.
 """
 
 from __future__ import annotations
@@ -14,12 +15,19 @@ import os
 import socket
 import sys
 from base64 import b64encode
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
 
 import orjson
 
 from estimator.cudnn import Edition
 from estimator.cudnn.client import Plans
 from estimator.errors import EstimatorError, TraceError
+from estimator.frontends import Frontend
+from estimator.frontends.pytorch.script.card import Shown
+from estimator.frontends.pytorch.script.run import UserScript
+from estimator.frontends.pytorch.script.stops import Extent
 from estimator.frontends.pytorch.user_module import UserModule
 from estimator.pipeline import Job
 from estimator.processes.jail import die_with_parent
@@ -27,10 +35,11 @@ from estimator.tracefile import recorded
 from estimator.traits import traits_of
 from estimator.workers.answer import plans_of
 from estimator.workers.limits import Limits
+from estimator.workers.user_sandbox import Leave, confine_script
 from estimator.workers.wire import Ask, answers_document, ask_of, encode_error
 
 
-def main() -> int:
+def main() -> NoReturn:
     """Answer the one request on standard input."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--answer", type=int, required=True)
@@ -39,10 +48,12 @@ def main() -> int:
     options = parser.parse_args()
     die_with_parent(options.parent)
     request = sys.stdin.buffer.read()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a script that asks gets no answer
     os.dup2(2, 1)
     with os.fdopen(options.answer, "wb") as answer:
         answer.write(respond(request, connected(options.cudnn)))
-    return 0
+    sys.stderr.flush()
+    os._exit(0)  # threads and exit handlers of the person's code have nothing to wait for
 
 
 def connected(descriptor: int | None) -> Edition | None:
@@ -59,8 +70,8 @@ def respond(request: bytes, live: Edition | None) -> bytes:
     try:
         document = orjson.loads(request)
         ask = ask_of(document["ask"])
-        module = UserModule(**document["module"])
-        job = Job(spec=ask.spec, frontend=module, plans=plans_of(live))
+        frontend, ask = _frontend(document, ask)
+        job = Job(spec=ask.spec, frontend=frontend, plans=plans_of(live))
         answers = answers_document([job.on(device) for device in ask.devices])
         if document["record"]:
             answers["content"] = b64encode(_content(job, ask)).decode()
@@ -71,6 +82,34 @@ def respond(request: bytes, live: Edition | None) -> bytes:
         return encode_error(TraceError(f"the tracer failed with a {type(error).__name__}: {error}"))
 
 
+def _frontend(document: dict[str, Any], ask: Ask) -> tuple[Frontend, Ask]:
+    """Return what traces what *document* names, and the request for the job that this is.
+
+    Only a script is run for that: what job it is, is known afterwards.
+    """
+    if "module" in document:
+        return UserModule(**document["module"]), ask
+    words = document["script"]
+    device = ask.devices[0]
+    script = UserScript(
+        path=Path(words["path"]),
+        arguments=tuple(words["arguments"]),
+        card=Shown(
+            name=device.name,
+            compute_capability=device.compute_capability,
+            usable_bytes=device.usable_bytes,
+            multiprocessors=device.multiprocessors,
+        ),
+        extent=Extent(steps=words["steps"], seconds=words["seconds"]),
+    )
+    leave = frozenset(Leave(word) for word in words["leave"])
+    folder = Path(words["folder"]).resolve()
+    confine_script(leave, folder=folder, memory_bytes=words["memory_bytes"])
+    script.trace_job(ask.spec, traits=traits_of(device))
+    assert script.job is not None
+    return script, replace(ask, spec=script.job)
+
+
 def _content(job: Job, ask: Ask) -> bytes:
     """Return the Trace file of *job* on the first card."""
     device = ask.devices[0]
@@ -78,4 +117,4 @@ def _content(job: Job, ask: Ask) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,7 +8,7 @@ Requests and answers are frames on a socket of their own, one pair a fork.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -26,6 +26,7 @@ from estimator.errors import (
     UnsupportedJobError,
 )
 from estimator.notes import UnknownCode
+from estimator.report.drawing import JobDrawing
 from estimator.report.records import JobAccount
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec, parse_spec
@@ -45,6 +46,10 @@ class Operation(StrEnum):
     ESTIMATE = "estimate"
     FIT = "fit"
     ACCOUNT = "account"
+    DRAW = "draw"
+    """One answer for all cards."""
+    GRID = "grid"
+    """Estimates at several batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,10 @@ class Ask:
     devices: tuple[Device, ...]
     content: bytes | None = None
     """The Trace file of a recorded job."""
+    batches: tuple[int, ...] = ()
+    """Of `GRID`."""
+    kept: tuple[bytes, ...] = ()
+    """What was traced of the job at other batches (`tracefile/kept.py`)."""
 
 
 def encode_ask(ask: Ask) -> bytes:
@@ -70,6 +79,8 @@ def ask_document(ask: Ask) -> dict[str, Any]:
         "operation": ask.operation,
         "spec": ask.spec.document(),
         "devices": [asdict(device) for device in ask.devices],
+        "batches": ask.batches,
+        "kept": [b64encode(each).decode() for each in ask.kept],
         **content,
     }
 
@@ -87,15 +98,25 @@ def ask_of(document: Mapping[str, Any]) -> Ask:
         spec=parse_spec(document["spec"]),
         devices=tuple(_device(item) for item in document["devices"]),
         content=None if content is None else b64decode(content),
+        batches=tuple(document.get("batches", ())),
+        kept=tuple(map(b64decode, document.get("kept", ()))),
     )
 
 
-def encode_answers(answers: Sequence[Estimate | Fit | JobAccount]) -> bytes:
-    """Return *answers* as JSON."""
-    return orjson.dumps(answers_document(answers))
+def encode_answers(
+    answers: Sequence[Estimate | Fit | JobAccount | JobDrawing], *, kept: Iterable[bytes] = ()
+) -> bytes:
+    """Return *answers* as JSON, with what may be *kept* of the traces made for them."""
+    contents = [b64encode(each).decode() for each in kept]
+    return orjson.dumps({**answers_document(answers), "kept": contents})
 
 
-def answers_document(answers: Sequence[Estimate | Fit | JobAccount]) -> dict[str, Any]:
+def decode_kept(payload: bytes) -> tuple[bytes, ...]:
+    """Return what may be kept of the traces made for the answers in *payload*; of an error none."""
+    return tuple(map(b64decode, orjson.loads(payload).get("kept", ())))
+
+
+def answers_document(answers: Sequence[Estimate | Fit | JobAccount | JobDrawing]) -> dict[str, Any]:
     """Return *answers* as JSON types."""
     return {"answers": [answer.document() for answer in answers]}
 
@@ -125,6 +146,16 @@ def decode_accounts(payload: bytes) -> tuple[JobAccount, ...]:
         EstimatorError: if *payload* holds an error instead.
     """
     return tuple(JobAccount.model_validate(item) for item in _answers(payload))
+
+
+def decode_drawing(payload: bytes) -> JobDrawing:
+    """Return the drawing in *payload*.
+
+    Raises:
+        EstimatorError: if *payload* holds an error instead.
+    """
+    (item,) = _answers(payload)
+    return JobDrawing.model_validate(item)
 
 
 def encode_error(error: EstimatorError) -> bytes:

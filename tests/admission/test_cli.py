@@ -11,7 +11,7 @@ import yaml
 
 from admission.certificates.issuing import new_authority
 from admission.cli import COMMANDS, main
-from admission.config import package_version
+from admission.version import package_version
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

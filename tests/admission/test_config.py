@@ -118,7 +118,7 @@ def test_every_problem_is_reported_at_once_with_its_path() -> None:
         server: {port: "8443", cert_file: a.crt}
         policy: {mode: strict}
         workers: {maxConcurrent: 0}
-        metrics: {}
+        telemetry: {}
         """
     )
 
@@ -127,7 +127,7 @@ def test_every_problem_is_reported_at_once_with_its_path() -> None:
         "server.cert_file: unknown key (value 'a.crt'); did you mean 'certFile'?",
         "policy.mode: 'strict' is not one of 'enforce', 'warn' or 'off'",
         "workers.maxConcurrent: 0 is not accepted: input should be greater than or equal to 1",
-        "metrics: unknown key (value {})",
+        "telemetry: unknown key (value {})",
     ]
 
 

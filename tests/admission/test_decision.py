@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.codes import ORDER, Action, Mode, ReasonCode, Verdict
+from admission.codes import ORDER, Action, Mode, Operation, ReasonCode, Verdict
 from admission.decision import (
     OBSERVED_KINDS,
     Cause,
@@ -23,7 +23,6 @@ from admission.decision import (
     worst_verdict,
 )
 from admission.exemption import Exemption
-from admission.review import Operation
 from admission.values import ClassVerdict
 from estimator.units import GIB
 from tests.builders import estimate, node_class, unit, workload

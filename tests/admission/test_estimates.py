@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from admission.answers import MAX_ASKED, MAX_RUNNING
 from admission.cache import CacheResult, Retention
-from admission.estimates import MAX_ASKED, MAX_RUNNING, AskingPool, EstimatePool
+from admission.estimates import AskingPool, EstimatePool
 from estimator.device import Device
 from estimator.errors import (
     EstimateTimeoutError,
     EstimatorError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     Problem,
     SpecError,
@@ -184,6 +186,7 @@ async def test_one_review_giving_up_leaves_the_others_their_answer() -> None:
         (EstimateTimeoutError("too slow"), 120.0),
         (MemoryLimitError("too large"), 600.0),
         (TraceError("our bug"), 600.0),
+        (EstimatorUnavailableError("the process did not start"), 1.0),
     ],
 )
 async def test_failure_of_ours_is_tried_again_after_its_time(
@@ -193,7 +196,7 @@ async def test_failure_of_ours_is_tried_again_after_its_time(
     workers, clock = FakeWorkers(), Clock()
     pool = EstimatePool(workers, retention=Retention(), clock=clock)
     workers.failure = failure
-    for clock.now in (0.0, seconds - 1):
+    for clock.now in (0.0, seconds - 0.5):
         with pytest.raises(type(failure), match=failure.message):
             await names(pool, T4)
     assert len(workers.asked) == 1
@@ -455,3 +458,27 @@ async def test_one_review_reports_the_slowest_of_its_answers() -> None:
     await asking.estimate(job_spec(), [T4])
 
     assert asking.result is CacheResult.MISS
+
+
+async def test_what_is_remembered_is_had_without_asking() -> None:
+    """All of it or nothing, counted as a hit; a failure is asked for as ever."""
+    workers, counts = FakeWorkers(), Counts()
+    pool = EstimatePool(workers, watcher=counts)
+    asker = AskingPool(pool)
+    spec = job_spec()
+
+    assert asker.remembered(spec.digest(), (T4,)) is None
+    found = await pool.estimate(spec, (T4,))
+    assert asker.remembered(spec.digest(), (T4, A100)) is None
+    assert asker.result is None
+    assert asker.remembered(spec.digest(), (T4,)) == found
+    assert asker.result is CacheResult.HIT
+    assert counts.results == [CacheResult.MISS, CacheResult.HIT]
+
+    workers.failure = TraceError("a fault")
+    with pytest.raises(TraceError):
+        await pool.estimate(spec, (A100,))
+    assert asker.remembered(spec.digest(), (A100,)) is None
+
+    asker.leave()
+    assert asker.remembered(spec.digest(), (T4,)) is None

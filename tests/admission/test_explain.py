@@ -109,6 +109,7 @@ def test_json_holds_the_unit_and_repeats_it_at_the_top() -> None:
         },
         "verdict": "oom",
         "action": "deny",
+        "mode": "enforce",
         "reason": "too-large",
         "message": found.message,
         "hints": ["fits with batch size 160"],
@@ -282,9 +283,7 @@ async def test_manifests_are_judged_in_order_against_the_nodes(tmp_path: Path) -
     nodes.write_text(yaml.safe_dump(node()), "utf-8")
 
     case = read_case([str(jobs)], nodes=str(nodes), gpu=None)
-    found = await explain.explain(
-        case, estimator=FixedEstimator(), policy=Policy(mode=Mode.ENFORCE)
-    )
+    found = await explain.explain(case, estimator=FixedEstimator())
 
     assert [each.judgement.workload.ref.name for each in found] == ["a", "b"]
     assert {(each.judgement.verdict, each.judgement.action) for each in found} == {

@@ -24,7 +24,8 @@ from admission.handler import (
     UNREAD,
     Handler,
 )
-from admission.judge.judging import Views, read_views
+from admission.judge.rounds import TimedFetching
+from admission.judge.views import Views, read_views
 from admission.logs import configure_logs
 from admission.metrics import Metrics
 from admission.policy_settings import LateAction, PolicySettings, SteeringSettings
@@ -39,14 +40,15 @@ from admission.reader import (
 )
 from admission.response import Answer
 from admission.review import Route
-from admission.values import Documents, NodeClass, Workload
+from admission.values import Document, Documents, NodeClass, Workload
 from estimator.device import Device
 from estimator.errors import TraceError
 from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec
 from estimator.units import GIB
 from estimator.workers.api import Job, spec_of
-from tests.builders import GPU, estimate, fit, node, spec_document
+from tests.admission.workloads.objects import runtime_documents, trainjob
+from tests.builders import GPU, estimate, fit, gpu_labels, node, spec_document
 
 JSON = "application/json"
 SECRET = "a detail that nobody outside may see"
@@ -83,7 +85,11 @@ class FakeCluster:
         self.modes: dict[str, Mode] = {}
         self.steers: dict[str, Steer] = {}
         self.is_broken = False
-        self._classes = classes_of(nodes or [node("t4-0")])
+        self.has(*nodes or [node("t4-0")])
+
+    def has(self, *nodes: dict[str, Any]) -> None:
+        """Have these nodes from now on."""
+        self._classes = classes_of(nodes)
 
     @property
     def classes(self) -> tuple[NodeClass, ...]:
@@ -129,6 +135,7 @@ class Bench:
         max_concurrent: int = 8,
         nodes: Sequence[dict[str, Any]] = (),
         steering: SteeringSettings | None = None,
+        sources: TimedFetching | None = None,
     ) -> None:
         self.now = datetime(2026, 6, 1, tzinfo=UTC)
         self.workers = FakeWorkers()
@@ -143,6 +150,7 @@ class Bench:
             metrics=self.metrics,
             now=lambda: self.now,
             reader=ReviewReader(read),
+            sources=sources,
         )
 
     async def answer(
@@ -254,6 +262,8 @@ def review_of(
 FITS, TOO_LARGE = 8, 256
 """Batch sizes: 0.8 GiB and 25.6 GiB on a card that gives 14.6."""
 
+QUEUED = {"kueue.x-k8s.io/queue-name": "queue"}
+
 
 async def test_job_that_fits_passes_without_a_word() -> None:
     """Nobody is told what is as it should be."""
@@ -265,6 +275,57 @@ async def test_job_that_fits_passes_without_a_word() -> None:
     assert (notes["verdict"], notes["mode"], notes["reason"]) == ("fits", "enforce", "fits")
     assert notes["found"].endswith(f"batch {FITS}, fp32")
     assert int(notes["least-bytes"]) <= int(notes["enough-bytes"])
+
+
+async def test_validate_reads_again_nothing_that_mutate_has_read() -> None:
+    """Nor the next job that differs by its name; another batch is read."""
+    num_read = 0
+
+    def counted(workload: Workload, *, classes: Sequence[NodeClass], documents: Documents) -> Views:
+        nonlocal num_read
+        num_read += 1
+        return read_views(workload, classes=classes, documents=documents)
+
+    bench = Bench(read=counted)
+
+    for route in (Route.MUTATE, Route.VALIDATE):
+        for name in ("train", "another"):
+            obj = job(batch_size=FITS)
+            obj["metadata"]["name"] = name
+            response = await bench.response(review_of(obj), route=route)
+            assert response["auditAnnotations"]["verdict"] == "fits"
+    assert num_read == 1
+
+    await bench.response(review_of(job(batch_size=FITS + 1)))
+    assert num_read == 2
+
+
+async def test_many_variables_are_read_in_a_thread_and_once() -> None:
+    """What was found there is remembered on the loop."""
+    reader = SlowReader()
+    reader.may_read.set()
+    bench = Bench(read=reader)
+    obj = job(annotations={"note": "$" * (SMALL_EXPANSIONS + 1)})
+
+    for _ in range(3):
+        response = await bench.response(review_of(obj))
+        assert response["auditAnnotations"]["verdict"] == "fits"
+
+    assert len(reader.threads) == 1
+    assert reader.threads[0] is not threading.main_thread()
+
+
+async def test_a_remembered_answer_does_not_wait_for_the_event_loop() -> None:
+    """A turn of the loop for each step would let every other review in between."""
+    bench = Bench()
+    body = orjson.dumps(review_of(job(batch_size=FITS)))
+    await bench.answer(body)
+    review = bench.handler.answer(body, content_type=JSON, timeout_text="5s")
+
+    with pytest.raises(StopIteration) as ended:
+        review.send(None)
+
+    assert orjson.loads(ended.value.value.body)["response"]["allowed"] is True
 
 
 async def test_job_too_large_is_denied_with_the_reason() -> None:
@@ -419,6 +480,22 @@ async def test_resumed_job_is_not_denied() -> None:
     assert bench.workers.num_asked == 1
 
 
+@pytest.mark.parametrize(("labels", "expected"), [(QUEUED, True), ({}, False)])
+async def test_queue_may_say_where_a_suspended_job_goes(
+    labels: Mapping[str, str], expected: bool
+) -> None:
+    """Before it takes it up, as Kueue does with a TrainJob: it would ask again without end."""
+    a100 = gpu_labels(product="NVIDIA-A100-SXM4-40GB", memory="40960", compute=(8, 0))
+    bench = Bench(nodes=[node("small"), node("large", labels=a100)])
+    waiting, sent = (job(batch_size=TOO_LARGE, suspend=True, labels=labels) for _ in range(2))
+    sent["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "small"}
+
+    response = await bench.response(review_of(sent, old=waiting))
+
+    assert response["allowed"] is expected
+    assert "warnings" in response or not expected
+
+
 async def test_resuming_does_not_smuggle_another_job_in() -> None:
     """Taken up with other containers it is a change like any."""
     response = await Bench().response(
@@ -440,7 +517,7 @@ async def test_estimate_that_is_late_lets_the_job_pass_with_a_warning() -> None:
     assert (first["allowed"], second["allowed"]) == (True, False)
     assert first["warnings"]
     assert bench.workers.num_asked == 1
-    assert bench.series("vramgate_review_seconds_count")['{cache="late",kind="Job"}'] == 1
+    assert bench.series("vramgate_review_seconds_count")['{cache="late"}'] == 1
     await bench.pool.close()
 
 
@@ -592,8 +669,8 @@ async def test_review_is_counted_with_its_cache_and_source() -> None:
         '{action="deny",kind="Job",mode="enforce",verdict="oom"}': 2
     }
     assert bench.series("vramgate_review_seconds_count") == {
-        '{cache="hit",kind="Job"}': 1,
-        '{cache="miss",kind="Job"}': 1,
+        '{cache="hit"}': 1,
+        '{cache="miss"}': 1,
     }
     assert bench.series("vramgate_spec_source_total") == {'{source="annotation"}': 2}
 
@@ -630,7 +707,7 @@ async def test_review_that_takes_long_to_read_is_late_and_holds_nobody_up() -> N
         "reason": "late",
     }
     assert bench.series("vramgate_unknown_total") == {'{code="late"}': 1}
-    assert bench.series("vramgate_review_seconds_count")['{cache="late",kind="Job"}'] == 1
+    assert bench.series("vramgate_review_seconds_count")['{cache="late"}'] == 1
 
 
 @pytest.mark.parametrize(
@@ -756,3 +833,34 @@ async def test_answered_reviews_leave_no_question_that_has_not_begun() -> None:
     assert response["allowed"] is False
     assert bench.workers.num_asked == 2
     await bench.pool.close()
+
+
+class FailingSources:
+    """Has the documents once; whoever asks again is too late."""
+
+    seconds = 2.0
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = dict(documents)
+
+    async def fetch(
+        self, wanted: Sequence[str], *, namespace: str, seconds: float | None = None
+    ) -> Documents:
+        """Return what there still is."""
+        del namespace, seconds
+        late = Document(problem="took longer than 2.0 s")
+        return {name: self._documents.pop(name, late) for name in wanted}
+
+
+async def test_update_is_not_denied_while_what_is_stored_cannot_be_read() -> None:
+    """All the time may have gone into the new one; the stored one may have been as bad."""
+    bench = Bench(sources=FailingSources(runtime_documents()))
+    stored, updated = (trainjob({"resourcesPerNode": {"limits": {GPU: 1}}}) for _ in range(2))
+    for document, batch_size in ((stored, FITS), (updated, TOO_LARGE)):
+        spec = orjson.dumps(spec_document(batch_size=batch_size)).decode()
+        document["metadata"]["annotations"] = {"vramgate.dev/spec": spec}
+
+    response = await bench.response(review_of(updated, old=stored))
+
+    assert response["allowed"] is True
+    assert response["warnings"]

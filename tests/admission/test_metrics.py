@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from admission.certificates.problems import CertificateProblem
 from admission.codes import Action, Mode, Verdict
 from admission.metric_labels import FAULT
 from admission.metrics import Metrics
+from admission.outages import Watched
 from estimator.errors import EstimateTimeoutError
 from estimator.units import GIB
 from tests.builders import estimate, job_spec, node_class
@@ -28,9 +30,14 @@ NAMES = {
     "vramgate_steered_total",
     "vramgate_patches_dropped_total",
     "vramgate_gpu_class_count",
+    "vramgate_gpu_class_gpus",
+    "vramgate_admitted_predicted_bytes_total",
+    "vramgate_workload_estimate_bytes",
     "vramgate_gpu_class_usable_bytes",
     "vramgate_certificate_expiry_seconds",
     "vramgate_certificate_problems",
+    "vramgate_watch_interrupted",
+    "vramgate_ca_bundle_injections_total",
     "vramgate_would_deny_total",
     "vramgate_settings_reloads_total",
     "vramgate_policy_enabled",
@@ -74,7 +81,7 @@ def test_denials_are_there_before_the_first() -> None:
 
 
 def test_review_counts_once_under_its_labels() -> None:
-    """Kind, verdict, action and mode, and its time under kind and cache."""
+    """Kind, verdict, action and mode, and its time under where the estimate came from."""
     metrics = new_metrics()
 
     metrics.reviewed(
@@ -87,7 +94,7 @@ def test_review_counts_once_under_its_labels() -> None:
     )
 
     counted = 'vramgate_reviews_total{action="deny",kind="Job",mode="enforce",verdict="oom"}'
-    timed = 'vramgate_review_seconds_bucket{cache="hit",kind="Job",le="%s"}'
+    timed = 'vramgate_review_seconds_bucket{cache="hit",le="%s"}'
     assert value(metrics, counted) == 1
     assert value(metrics, timed % "0.0025") == 0
     assert value(metrics, timed % "0.005") == 1
@@ -183,6 +190,7 @@ def test_classes_show_the_cluster_as_it_is_now() -> None:
     labels = f'memory="{14 * 1024}",product="Tesla-T4",sharing="none"'
     odd = 'memory="unknown",product="Odd-Card",sharing="none"'
     assert value(metrics, f"vramgate_gpu_class_count{{{labels}}}") == 2 + 1
+    assert value(metrics, f"vramgate_gpu_class_gpus{{{labels}}}") == 2 * 8 + 1 * 4
     assert value(metrics, f"vramgate_gpu_class_usable_bytes{{{labels}}}") == 14 * GIB
     assert value(metrics, f"vramgate_gpu_class_count{{{odd}}}") == 1
     assert value(metrics, f"vramgate_gpu_class_usable_bytes{{{odd}}}") is None
@@ -198,6 +206,22 @@ def test_workers_are_shown_by_state() -> None:
 
     assert value(metrics, 'vramgate_estimator_workers{state="busy"}') == 1
     assert value(metrics, 'vramgate_estimator_workers{state="dead"}') == 0
+
+
+def test_certificate_that_is_not_there_yet_has_not_expired() -> None:
+    """0 would be an alert at each start."""
+    found = value(new_metrics(), "vramgate_certificate_expiry_seconds")
+
+    assert found is not None
+    assert math.isnan(found)
+
+
+def test_observed_kinds_are_counted_as_allowed_only() -> None:
+    """Nothing is said of them, so no series is spent on it."""
+    series = 'vramgate_reviews_total{action="%s",kind="Notebook",mode="warn",verdict="oom"}'
+
+    assert value(new_metrics(), series % "allow") == 0
+    assert value(new_metrics(), series % "warn") is None
 
 
 def test_certificate_expiry_counts_down() -> None:
@@ -225,3 +249,22 @@ def test_problems_of_certificates_are_shown_while_they_last() -> None:
         )
 
     assert found == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def test_interrupted_watches_are_one_series_a_kind_of_objects() -> None:
+    """All there from the start, for a rule to ask about."""
+    metrics = new_metrics()
+    kinds = [watched.value for watched in Watched]
+
+    seen = []
+    for interrupted in ((), ("nodes", "secrets"), ()):
+        metrics.watches_interrupted(interrupted)
+        seen.append(
+            {
+                kind
+                for kind in kinds
+                if value(metrics, f'vramgate_watch_interrupted{{resource="{kind}"}}')
+            }
+        )
+
+    assert seen == [set(), {"nodes", "secrets"}, set()]

@@ -27,7 +27,7 @@ from admission.steer.notes import DIGEST, ENOUGH, LEAST, VERDICT
 from admission.steer.operations import Operation
 from admission.steer.terms import RECORD
 from estimator.units import GIB, MIB
-from tests.admission.steer.scene import A10, A10_RESERVATION, T4, gt, nodes
+from tests.admission.steer.scene import A10, A10_RESERVATION, A100, T4, gt, nodes
 from tests.admission.test_handler import FITS, TOO_LARGE, Bench, job, logged, review_of
 from tests.admission.test_server import Site, post, running
 
@@ -92,6 +92,25 @@ async def test_job_is_steered_to_the_cards_that_hold_it_and_fits_there() -> None
     assert where.series("vramgate_reviews_total") == {
         '{action="allow",kind="Job",mode="enforce",verdict="fits"}': 1
     }
+
+
+async def test_the_same_job_is_steered_alike_until_the_nodes_change() -> None:
+    """What was found of the nodes is remembered, and forgotten with them."""
+    where = bench()
+    terms = []
+
+    for cards in ((T4, A10), (T4, A10), (T4, A100)):
+        where.cluster.has(*nodes(cards))
+        for _ in range(2):
+            _, obj = await mutated(where, job(batch_size=MIDDLE))
+            terms.append(affinity_of(obj)[REQUIRED]["nodeSelectorTerms"])
+
+    fresh = Bench(nodes=nodes((T4, A100)))
+    _, obj = await mutated(fresh, job(batch_size=MIDDLE))
+    assert terms[0] == [{"matchExpressions": [gt(OVER)]}]
+    assert terms[:4] == terms[:1] * 4
+    assert terms[4:] == [affinity_of(obj)[REQUIRED]["nodeSelectorTerms"]] * 2
+    assert terms[4] != terms[0]
 
 
 async def test_what_was_found_is_written_on_the_job_and_its_pods() -> None:

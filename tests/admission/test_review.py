@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from admission.codes import Operation
 from admission.errors import RequestError
 from admission.review import (
     MAX_DEPTH,
-    Operation,
     Review,
     deadline_seconds,
     parse_document,

@@ -14,18 +14,21 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
 import pytest
+import structlog
 import yaml
 
 from admission.certificates.issuing import Authority, new_authority
+from admission.certificates.problems import CertificateProblem
 from admission.config import ServerSettings
 from admission.errors import SettingsError
-from admission.judge.judging import Views, read_views
+from admission.judge.views import Views, read_views
 from admission.reader import Reader
 from admission.response import Answer, allowed
 from admission.review import DEFAULT_TIMEOUT_SECONDS, Route
@@ -50,6 +53,7 @@ class Site:
         self.bench = Bench(read=read)
         self.not_ready: str | None = None
         self.expiries: list[float] = []
+        self.certificate_problems: list[frozenset[CertificateProblem]] = []
         self.server = WebhookServer(
             ServerSettings(
                 host="127.0.0.1", port=0, cert_file=certificate, key_file=key, **settings
@@ -59,6 +63,7 @@ class Site:
                 not_ready=lambda: self.not_ready,
                 metrics=self.bench.metrics.text,
                 certificate_loaded=self.expiries.append,
+                certificate_problems=self.certificate_problems.append,
                 report=self.bench.handler.report,
             ),
             poll_seconds=0.01,
@@ -360,15 +365,38 @@ async def test_changed_certificate_is_served_without_a_restart(tmp_path: Path) -
                 await post(stranger, url, review_of(job()))
 
 
-async def test_broken_certificate_leaves_the_old_one_in_place(tmp_path: Path) -> None:
-    """Rubbish in the file, or no file, is logged and the served pair stays."""
+@pytest.mark.parametrize("spoiled", ["rubbish", "nothing"])
+async def test_broken_certificate_leaves_the_old_one_in_place(tmp_path: Path, spoiled: str) -> None:
+    """It is told once, and once more when there is a pair again; meanwhile the old one stays."""
     site = Site(tmp_path, drain_seconds=0)
-    async with running(site):
-        for spoil in (write_rubbish, Path.unlink):
+    refused = frozenset({CertificateProblem.FILES_REFUSED})
+    with structlog.testing.capture_logs() as lines:
+        async with running(site):
+            spoil = write_rubbish if spoiled == "rubbish" else Path.unlink
             spoil(tmp_path / "tls.crt")
-            await asyncio.sleep(0.05)  # some polls of the watch, which must change nothing
+            await until(lambda: site.certificate_problems[-3:] == [refused] * 3)
             async with site.session() as session:
                 assert (await post(session, f"{site.base}/validate", review_of(job())))[0] == 200
+            site.authority.issue(NAMES).write(tmp_path)
+            await until(lambda: not site.certificate_problems[-1])
+
+    told = [line["event"] for line in lines if "certificate problem" in line["event"]]
+    assert told == ["certificate problem", "certificate problem over"]
+
+
+async def test_expired_certificate_in_files_is_told_once(tmp_path: Path) -> None:
+    """Nobody renews it here: its owner must be told, and it is served on."""
+    site = Site(tmp_path, drain_seconds=0)
+    now = datetime.now(UTC)
+    expired = site.authority.issue(NAMES, lifetime=timedelta(hours=1), now=now - timedelta(days=1))
+    expired.write(tmp_path)
+    told = frozenset({CertificateProblem.EXPIRED})
+    with structlog.testing.capture_logs() as lines:
+        async with site.server.running():
+            await until(lambda: site.certificate_problems[-3:] == [told] * 3)
+
+    problems = [line for line in lines if line["event"] == "certificate problem"]
+    assert [line["problem"] for line in problems] == ["expired"]
 
 
 def write_rubbish(path: Path) -> None:

@@ -9,12 +9,15 @@ from pathlib import Path
 CORPUS = Path(__file__).parents[1] / "corpus"
 HEAVY = {
     "aiohttp",
+    "asyncio",
     "cryptography",
     "httpx2",
     "huggingface_hub",
     "kubernetes",
     "prometheus_client",
+    "pydantic",
     "rich",
+    "ssl",
     "structlog",
 }
 
@@ -37,16 +40,42 @@ def explained(name: str) -> set[str]:
     return loaded_by("explain", path, "--gpu", "t4", "--offline", "-o", "json")
 
 
+def test_help_loads_nothing_that_only_an_answer_needs() -> None:
+    """The command's own module says what it takes; no other command is imported for it."""
+    loaded = loaded_by("explain", "--help")
+
+    assert "admission.commands.explain" in loaded
+    assert not loaded & HEAVY
+    assert not {name for name in loaded if name.startswith("admission.commands.nodes")}
+
+
+def test_the_version_loads_nothing_of_ours_but_the_command() -> None:
+    """No settings, no values, no manifest."""
+    loaded = loaded_by("version")
+
+    assert not loaded & HEAVY
+    assert not loaded & {"admission.config", "admission.values", "yaml"}
+
+
 def test_explaining_a_job_without_a_command_loads_no_reader_of_one() -> None:
-    """Neither the shell's grammar, nor a family of scripts, nor the schema of a spec."""
+    """Neither the shell's grammar, nor a family of scripts, nor the schema of a spec.
+
+    Nothing is asked either: no event loop is started, and no node was given to be read.
+    """
     loaded = explained("03-pytorchjob-mnist-nccl")
 
     assert not loaded & HEAVY
     assert "admission.workloads.kubeflow" in loaded
     assert not loaded & {
+        "admission.capacity.classes",
         "admission.config",
-        "admission.detect.shell",
+        "admission.detect.model_files",
+        "admission.detect.python_calls",
         "admission.detect.scripts.hf_trainer",
+        "admission.detect.scripts.seen",
+        "admission.detect.shell",
+        "admission.estimates",
+        "admission.review",
         "admission.workloads.argo",
         "estimator.result",
         "estimator.spec",

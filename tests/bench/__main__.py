@@ -1,8 +1,9 @@
 """Print every figure with the machine's name; exit 1 if one does not hold.
 
-Four sections: how jobs are read, how long estimates take, how fast reviews are answered, how far
-estimates are from published readings. The last writes docs/accuracy.md, whether its figures hold
-or not, and docs/reserved.md, where the reserved memory of three known jobs comes from.
+Four sections: how jobs are read, how long estimates take, how fast reviews are answered (to an API
+server too), how far estimates are from published readings. The last writes docs/accuracy.md,
+whether its figures hold or not, and docs/reserved.md, where the reserved memory of three known jobs
+comes from.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ import time
 from rich.console import Console
 
 from tests.bench.accuracy.full import measure_all
+from tests.bench.agent import agent_figures
+from tests.bench.cluster import cluster_figures
+from tests.bench.controller import controller_figures
 from tests.bench.estimates import estimate_figures
+from tests.bench.exposition import exposition_figures
 from tests.bench.figures import Figure, console, figure_table, machine
 from tests.bench.manifests.figures import reading_figures
 from tests.bench.nodes import node_figures
@@ -29,7 +34,11 @@ async def figures(screen: Console) -> list[Figure]:
     found = list(reading_figures())
     found += [figure async for figure in estimate_figures()]
     found += node_figures()
+    found += exposition_figures()
     found += [figure async for figure in review_figures()]
+    found += cluster_figures()
+    found += controller_figures()
+    found += agent_figures()
     accuracy = await measure_all(screen, since=started, part="the whole of `make bench`")
     await write_reserved()
     return [*found, *accuracy.figures]

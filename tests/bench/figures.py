@@ -92,3 +92,12 @@ def resident_mib(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
     raise ProcessLookupError(pid)
+
+
+def used_seconds(pid: int) -> float:
+    """Return the processor time that process *pid* has taken so far, in steps of 10 ms.
+
+    Without its children. Says the same whatever else the machine does, as a wait does not.
+    """
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -52,10 +52,10 @@ def _load(pages: list[bytes]) -> tuple[dict[str, Json], tuple[NodeClass, ...]]:
 
 def _pages() -> Iterator[bytes]:
     for first in range(0, NUM_NODES, PAGE):
-        yield orjson.dumps({"items": [_node(index) for index in range(first, first + PAGE)]})
+        yield orjson.dumps({"items": [node_of(index) for index in range(first, first + PAGE)]})
 
 
-def _node(index: int) -> Json:
+def node_of(index: int) -> Json:
     """Return a node with the labels of a pool, some of its own, and what is not kept."""
     kinds = (
         gpu_labels(),

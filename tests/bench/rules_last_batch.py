@@ -18,7 +18,7 @@ from multiprocessing import get_context
 from statistics import quantiles
 from typing import Any
 
-from estimator.allocators.pytorch import pytorch_allocator
+from estimator.allocators.pytorch import PyTorchPolicy, pytorch_allocator
 from estimator.calibration import Bound, bounded, handed_over
 from estimator.catalog import resolve_device
 from estimator.device import Device
@@ -29,9 +29,8 @@ from estimator.frontends.pytorch.training import Trainer
 from estimator.need import Lowered, enough_of, lower_for
 from estimator.program import Program
 from estimator.replay import Replay, replay
-from estimator.result import Method
 from estimator.spec import JobSpec, parse_spec
-from estimator.trace import Trace
+from estimator.trace import Method, Trace
 from estimator.traits import traits_of
 from estimator.units import MIB
 
@@ -158,7 +157,8 @@ def _until(program: Program, step: int) -> Program:
 
 
 def _expandable(lowered: Lowered) -> Replay:
-    settings = replace(lowered.settings, expandable_segments=True)
+    assert isinstance(lowered.policy, PyTorchPolicy)
+    settings = replace(lowered.policy.settings, expandable_segments=True)
     return replay(lowered.program, pytorch_allocator(settings))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.chart import cert_manager, prometheus_operator
 from tests.chart.rendering import Document
 from tests.chart.samples import BUILT_IN, SAMPLES
 from tests.e2e.rest import plural
@@ -16,20 +17,14 @@ from tests.e2e.rest import plural
 OLDER = {("kubeflow.org", "MPIJob"): ("v2beta1", "v1alpha1")}
 """Versions beside the one that samples are written in."""
 
-ADDED = (
-    ("cert-manager.io/v1", "Issuer"),
-    ("cert-manager.io/v1", "Certificate"),
-    ("monitoring.coreos.com/v1", "PodMonitor"),
-    ("monitoring.coreos.com/v1", "ServiceMonitor"),
-)
-"""Kinds of others that the chart may make an object of."""
-
 
 def definitions() -> Iterable[Document]:
     """Return the definitions of all kinds of samples, and of what the chart makes."""
     kinds = [(each.api_version, each.kind) for each in SAMPLES if each.group not in BUILT_IN]
-    for api_version, kind in (*kinds, *ADDED):
+    for api_version, kind in kinds:
         yield definition(api_version, kind)
+    yield from cert_manager.definitions()
+    yield from prometheus_operator.definitions()
 
 
 def definition(api_version: str, kind: str) -> Document:

@@ -10,6 +10,8 @@ import copy
 import json
 from typing import Any
 
+import yaml
+
 from admission.commands.schema import Document, schema_of
 from tests.chart.rendering import CHART, REPOSITORY, rendered
 
@@ -17,6 +19,8 @@ SCHEMA = CHART / "values.schema.json"
 INSTALL = REPOSITORY / "deploy" / "install.yaml"
 
 DECIDED = {
+    "AgentSettings": ("port", "nodeName"),
+    "ControllerSettings": ("port",),
     "ServerSettings": ("port", "metricsPort", "certFile", "keyFile"),
     "CertificateSettings": ("mode", "secret", "service", "webhooks"),
 }
@@ -44,6 +48,7 @@ def schema() -> str:
         for key in keys:
             del definitions[section]["properties"][key]
     _close(definitions)
+    _unquote(definitions)
     current["$defs"] = dict(sorted({**definitions, "Settings": settings}.items()))
     current["properties"]["config"] = {"$ref": "#/$defs/Settings"}
     return json.dumps(current, indent=2, ensure_ascii=False) + "\n"
@@ -59,6 +64,17 @@ def _close(node: object) -> None:
     elif isinstance(node, list):
         for inner in node:
             _close(inner)
+
+
+def _unquote(definitions: dict[str, Any]) -> None:
+    """Accept a word of a closed set without its quotes too: YAML 1.1, as helm reads it, has `off`
+    for false. What reads the settings takes it as it is meant (`policy_settings._or_off`).
+    """
+    for definition in definitions.values():
+        words = definition.get("enum", ())
+        if read := [yaml.safe_load(word) for word in words if yaml.safe_load(word) != word]:
+            definition["enum"] = [*words, *read]
+            del definition["type"]
 
 
 def write() -> None:

@@ -75,13 +75,13 @@ def _rendered(values: str, release: str) -> str:
     return helm(*argv, "--namespace", NAMESPACE, values=values)
 
 
-def helm(*arguments: str, values: str) -> str:
-    """Return what helm prints for *arguments*, given *values* (JSON).
+def helm(*arguments: str, values: str | None) -> str:
+    """Return what helm prints for *arguments*, given *values* (JSON), if it takes any.
 
     Raises:
         RenderError: if it fails.
     """
-    argv = [str(_program()), *arguments, "--values", "-"]
+    argv = [str(_program()), *arguments, *(() if values is None else ("--values", "-"))]
     with tempfile.TemporaryDirectory() as home:
         # No plugin, repository, proxy or environment of whoever runs this.
         environment = {"PATH": os.environ["PATH"], "HOME": home, "HELM_NO_PLUGINS": "1"}

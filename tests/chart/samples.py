@@ -40,12 +40,14 @@ class Sample:
     def made(self, template: Document, **metadata: Any) -> Document:
         """Return an object of this kind with a name of its own."""
         name = f"{self.kind.lower()}-{next(_numbers)}"
-        head = {"namespace": NAMESPACE, "name": name, **metadata}
+        body = self.body(template)
+        # A Pod is its template.
+        head = {"namespace": NAMESPACE, "name": name, **metadata, **body.get("metadata", {})}
         return {
+            **body,
             "apiVersion": self.api_version,
             "kind": self.kind,
             "metadata": head,
-            **self.body(template),
         }
 
 

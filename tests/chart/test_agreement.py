@@ -15,7 +15,14 @@ from admission.inventory import MODE_LABEL, STEER_LABEL
 from admission.steer.permission import FIXED_OWNERS
 from admission.workloads import KINDS
 from admission.workloads.annotated import FRACTION, MEMORY
-from admission.workloads.resources import GPU, MIG_PREFIX, OTHER_VENDORS, SHARED
+from admission.workloads.resources import (
+    DEVICE_CLASS,
+    GPU,
+    MIG_PREFIX,
+    OTHER_VENDORS,
+    SHARED,
+    WHOLE_GPUS,
+)
 from admission.workloads.shares import _FAMILIES
 from tests.chart.generating import INSTALL, SCHEMA, install, schema
 from tests.chart.rendering import CHART, Document, documents, of_kind
@@ -64,7 +71,7 @@ def test_every_value_has_a_default_and_a_schema() -> None:
     properties: dict[str, Any] = json.loads(SCHEMA.read_text())["properties"]
 
     assert values.keys() == properties.keys() - {"global"}
-    for section in ("image", "webhooks", "certificates", "networkPolicy", "metrics"):
+    for section in ("image", "agent", "webhooks", "certificates", "networkPolicy", "metrics"):
         assert values[section].keys() == properties[section]["properties"].keys()
     Settings.model_validate(values["config"])
 
@@ -104,12 +111,14 @@ def test_every_resource_that_means_a_gpu_is_looked_for() -> None:
     condition = expression(of_kind(documents(), VALIDATING), "asks-for-gpu")
     (pattern,) = re.findall(r"k\.matches\('([^']+)'\)", condition)
     known = [GPU, SHARED, f"{MIG_PREFIX}1g.10gb", *OTHER_VENDORS, *_FAMILIES]
+    known += [WHOLE_GPUS, f"{DEVICE_CLASS}mig.nvidia.com"]
     known += [name for names in _FAMILIES.values() for name in names]
 
     looked_for = re.compile(pattern.replace(r"\\", "\\"))
     assert [name for name in known if not looked_for.match(name)] == []
     assert not looked_for.match("cpu")
     assert not looked_for.match("rdma/hca")
+    assert not looked_for.match(f"{DEVICE_CLASS}rdma.example.com")
     for annotation in (FRACTION, MEMORY):
         assert f"'{annotation}'" in condition
 

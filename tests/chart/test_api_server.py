@@ -10,7 +10,7 @@ import pytest
 
 from tests.chart.generating import INSTALL
 from tests.chart.rendering import NAMESPACE, Document, Values, documents, parsed
-from tests.chart.samples import JOB, cpu_template, gpu_template
+from tests.chart.samples import JOB, POD, Sample, cpu_template, gpu_template, template
 from tests.e2e.cluster import ControlPlane
 from tests.e2e.processes import free_ports, poll_until
 from tests.e2e.rest import ApiServer
@@ -21,6 +21,15 @@ pytestmark = pytest.mark.e2e
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:vramgate"
 SECRET = "vramgate-certificates"
 CLOSED, OPEN = "closed", "open"
+
+UNCOUNTED: tuple[Document, ...] = (
+    {"metadata": {"annotations": {"gpu-fraction": "0.5"}}, **template()},
+    {"metadata": {"annotations": {"gpu-memory": "2000"}}, **template()},
+    template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
+    template({"limits": {"nvidia.com/gpumem": 3000}}),
+    template({"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1}}),
+)
+"""Pods that count no `nvidia.com/gpu`, and get GPUs all the same."""
 
 VALUES: dict[str, Values] = {
     "default": {},
@@ -33,7 +42,13 @@ VALUES: dict[str, Values] = {
             "extraKinds": [{"apiGroup": "example.com", "resource": "trainings"}],
         },
         "networkPolicy": {"enabled": True, "metricsFrom": [{"podSelector": {}}]},
-        "metrics": {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}},
+        "metrics": {
+            "podMonitor": {"enabled": True},
+            "serviceMonitor": {"enabled": True},
+            "rules": {"enabled": True},
+            "dashboards": {"enabled": True},
+        },
+        "config": {"metrics": {"workloads": 20}},
         "hostNetwork": True,
         "replicas": 3,
         "podDisruptionBudget": {"minAvailable": "50%"},
@@ -174,9 +189,11 @@ def nobody(plane: ControlPlane, api: ApiServer) -> Iterator[None]:
             answer = api.create(document)
             assert answer.status == 201, answer.message
             made.append(document)
-    poll_until(
-        lambda: _tried(api, CLOSED, gpu_template()) == 500, what="a first refusal of nobody's"
-    )
+    for sample in (JOB, POD):
+        poll_until(
+            partial(_is_refused, api, sample), what="a service account, and a refusal of nobody's"
+        )
+    poll_until(lambda: _tried(api, OPEN, cpu_template(), POD) == 201, what="a service account")
     yield
     for document in made:
         api.delete(document)
@@ -186,6 +203,7 @@ def nobody(plane: ControlPlane, api: ApiServer) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("nobody")
+@pytest.mark.parametrize("sample", [JOB, POD], ids=["Job", "Pod"])
 @pytest.mark.parametrize(
     ("namespace", "pod", "expected"),
     [
@@ -193,18 +211,23 @@ def nobody(plane: ControlPlane, api: ApiServer) -> Iterator[None]:
         (OPEN, cpu_template(), 201),
         (CLOSED, gpu_template(), 500),
         (CLOSED, cpu_template(), 201),
+        *((CLOSED, pod, 500) for pod in UNCOUNTED),
+        *((OPEN, pod, 201) for pod in UNCOUNTED),
     ],
-    ids=["open-gpu", "open-cpu", "closed-gpu", "closed-cpu"],
 )
 def test_without_vramgate_only_closed_namespaces_refuse_gpu_jobs(
-    api: ApiServer, namespace: str, pod: Document, expected: int
+    api: ApiServer, namespace: str, pod: Document, expected: int, sample: Sample
 ) -> None:
     """Fail open is the rule; a namespace may ask for the other, and gets it for GPU jobs alone."""
-    assert _tried(api, namespace, pod) == expected
+    assert _tried(api, namespace, pod, sample) == expected
 
 
-def _tried(api: ApiServer, namespace: str, pod: Document) -> int:
-    return api.create(JOB.made(pod, namespace=namespace), dry_run=True).status
+def _tried(api: ApiServer, namespace: str, pod: Document, sample: Sample = JOB) -> int:
+    return api.create(sample.made(pod, namespace=namespace), dry_run=True).status
+
+
+def _is_refused(api: ApiServer, sample: Sample) -> bool:
+    return _tried(api, CLOSED, gpu_template(), sample) == 500
 
 
 def _is_gone(api: ApiServer, document: Document) -> bool:

@@ -36,6 +36,7 @@ SENT = ["/mutate CREATE", "/validate CREATE"]
         template({"limits": {"koordinator.sh/gpu-memory-ratio": 50}}),
         template({"limits": {"volcano.sh/gpu-memory": 1024}}),
         template({"limits": {"amd.com/gpu": 1}}),
+        template({"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1}}),
         template(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "one"}]),
         {"metadata": {"annotations": {"gpu-fraction": "0.5"}}, **template()},
         {"metadata": {"annotations": {"gpu-memory": "2000"}}, **template()},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from admission.config import parse_settings
+from admission.settings_file import at_work, changes
 from tests.chart.rendering import (
     NAMESPACE,
     Document,
@@ -138,18 +139,20 @@ def test_kinds_of_the_settings_are_sent_whole() -> None:
 def test_certificates_of_cert_manager_are_injected_and_mounted() -> None:
     """It fills the Secret and the configurations; we read files and have no right to write."""
     found = documents({"certificates": {"mode": "certManager"}})
-    certificate = of_kind(found, "Certificate")["spec"]
+    (certificate,) = (
+        each["spec"] for each in all_of_kind(found, "Certificate") if "dnsNames" in each["spec"]
+    )
 
     assert certificate["dnsNames"][0] == f"vramgate.{NAMESPACE}.svc"
     assert certificate["issuerRef"] == {"kind": "Issuer", "name": "vramgate"}
-    assert of_kind(found, "Issuer")["spec"] == {"selfSigned": {}}
     for kind in CONFIGURATIONS:
         annotations = of_kind(found, kind)["metadata"]["annotations"]
         assert annotations == {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/vramgate"}
     volumes = {each["name"]: each for each in pod_of(found)["volumes"]}
     assert volumes["certificate"]["secret"]["secretName"] == certificate["secretName"]
     assert parse_settings(settings_of(found)).certificate_mode.value == "files"
-    assert not all_of_kind(found, "Role")
+    (rule,) = of_kind(found, "Role")["rules"]
+    assert "patch" not in rule["verbs"]
     assert not all_of_kind(found, "Secret")
 
 
@@ -175,17 +178,36 @@ def test_certificates_of_ones_own_are_mounted_and_trusted() -> None:
     assert parse_settings(settings_of(found)).certificate_mode.value == "files"
 
 
-def test_changed_settings_roll_the_pods() -> None:
-    """Settings are read at the start: the checksum on the pods follows them."""
-    annotation = "vramgate.dev/settings-checksum"
-    sums = {
-        of_kind(documents(values), "Deployment")["spec"]["template"]["metadata"]["annotations"][
-            annotation
-        ]
-        for values in ({}, {"config": {"policy": {"mode": "enforce"}}}, {"replicas": 3})
-    }
+@pytest.mark.parametrize(
+    ("values", "rolls"),
+    [
+        ({"config": {"workers": {"maxConcurrent": 4}}}, True),
+        ({"config": {"server": {"drainSeconds": 5}}}, True),
+        ({"config": {"certificates": {"renewDays": 30}}}, True),
+        ({"config": {"nodes": {"file": "/etc/nodes.yaml"}}}, True),
+        ({"config": {"policy": {"mode": "enforce"}}}, False),
+        ({"config": {"nodes": {"pools": [{"name": "spot", "product": "Tesla-T4"}]}}}, False),
+        ({"replicas": 3}, False),
+    ],
+)
+def test_pods_are_made_anew_for_what_is_read_at_the_start_alone(
+    values: dict[str, Any], rolls: bool
+) -> None:
+    """The rest they take up while they run: nothing that is remembered is thrown away for it.
 
-    assert len(sums) == 2
+    The running process is asked what that is, so that neither forgets a setting of the other.
+    """
+    before, after = documents({}), documents(values)
+
+    assert (checksum(before) != checksum(after)) is rolls
+    running, found = (parse_settings(settings_of(each)) for each in (before, after))
+    assert (changes(at_work(running, found), found) != ()) is rolls
+
+
+def checksum(found: tuple[Document, ...]) -> str:
+    """Return what rolls the pods when it changes."""
+    metadata = of_kind(found, "Deployment")["spec"]["template"]["metadata"]
+    return str(metadata["annotations"]["vramgate.dev/settings-checksum"])
 
 
 def test_settings_are_those_of_the_values() -> None:
@@ -225,6 +247,7 @@ def test_rights_follow_the_settings() -> None:
         ({"networkPolicy": {"enabled": True}}, "NetworkPolicy"),
         ({"metrics": {"podMonitor": {"enabled": True}}}, "PodMonitor"),
         ({"metrics": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor"),
+        ({"metrics": {"rules": {"enabled": True}}}, "PrometheusRule"),
     ],
 )
 def test_switch_adds_its_object(values: Values, kind: str) -> None:
@@ -273,7 +296,7 @@ def test_pods_may_be_placed_and_given_more() -> None:
     assert pod["topologySpreadConstraints"] == values["topologySpreadConstraints"]
     assert pod["imagePullSecrets"] == [{"name": "pull"}]
     assert container["image"].endswith("0" * 64)
-    assert container["env"] == values["extraEnvironment"]
+    assert container["env"][1:] == values["extraEnvironment"]
     assert {"name": "ca", "mountPath": "/ca"} in container["volumeMounts"]
     metadata = of_kind(found, "Deployment")["spec"]["template"]["metadata"]
     assert metadata["labels"]["team"] == "platform"

@@ -154,9 +154,13 @@ class Replica:
         """Return whether it answers at all."""
         return answers(f"{self._base}/healthz")
 
+    def metrics(self) -> str:
+        """Return the text of `/metrics`."""
+        return fetch(f"{self._base}/metrics").decode()
+
     def num_problems(self, problem: str) -> int:
         """Return whether `/metrics` shows a *problem*."""
-        text = fetch(f"{self._base}/metrics").decode()
+        text = self.metrics()
         (line,) = (
             line
             for line in text.splitlines()

@@ -38,9 +38,21 @@ CONTROLLERS = (
     "root-ca-certificate-publisher-controller",
     "ttl-after-finished-controller",
     "disruption-controller",
+    "cronjob-controller",
 )
 
 ISSUER = "https://kubernetes.default.svc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """What one test's control plane has beyond that of the others."""
+
+    controllers: tuple[str, ...] = ()
+    apiserver_flags: tuple[str, ...] = ()
+
+
+NO_ADDITIONS = Additions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +88,30 @@ class ControlPlane:
 
 
 @contextmanager
-def control_plane(binaries: Path, *, directory: Path) -> Iterator[ControlPlane]:
+def control_plane(
+    binaries: Path, *, directory: Path, additions: Additions = NO_ADDITIONS
+) -> Iterator[ControlPlane]:
     """Run the servers of *binaries* in *directory*; leaves nothing running, the logs stay.
 
     Raises:
         ServerError: if one does not come up; the message ends with its log.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    plane, started = retrying_ports(lambda: _start(binaries, directory))
+    plane, started = retrying_ports(lambda: _start(binaries, directory, additions))
     with started:
         yield plane
 
 
-def _start(binaries: Path, directory: Path) -> tuple[ControlPlane, ExitStack]:
+def _start(binaries: Path, directory: Path, additions: Additions) -> tuple[ControlPlane, ExitStack]:
     """Return a ready control plane and what stops it; nothing runs if this raises."""
     with ExitStack() as stack:
-        plane = _start_servers(binaries, directory, stack)
+        plane = _start_servers(binaries, directory, stack, additions)
         return plane, stack.pop_all()
 
 
-def _start_servers(binaries: Path, directory: Path, stack: ExitStack) -> ControlPlane:
+def _start_servers(
+    binaries: Path, directory: Path, stack: ExitStack, additions: Additions
+) -> ControlPlane:
     """Start one server after another: each needs the one before it."""
     ports = Ports(*free_ports(5))
     trusted = authority(directory)
@@ -120,13 +136,19 @@ def _start_servers(binaries: Path, directory: Path, stack: ExitStack) -> Control
     )
     apiserver = run(
         "kube-apiserver",
-        apiserver_flags(ports, tokens=credentials.tokens, accounts=accounts, serving=serving),
+        (
+            *apiserver_flags(ports, tokens=credentials.tokens, accounts=accounts, serving=serving),
+            *additions.apiserver_flags,
+        ),
         lambda: answers(f"{credentials.url}/readyz", authority=trusted.path),
     )
     run(
         "kube-controller-manager",
-        controller_manager_flags(
-            ports, kubeconfig=credentials.kubeconfig, accounts=accounts, root=trusted.path
+        (
+            *controller_manager_flags(
+                ports, kubeconfig=credentials.kubeconfig, accounts=accounts, root=trusted.path
+            ),
+            f"--controllers={','.join((*CONTROLLERS, *additions.controllers))}",
         ),
         lambda: answers(f"https://127.0.0.1:{ports.controller_manager}/healthz"),
     )
@@ -206,12 +228,11 @@ def apiserver_flags(
 def controller_manager_flags(
     ports: Ports, *, kubeconfig: Path, accounts: KeyPair, root: Path
 ) -> tuple[str, ...]:
-    """Return the controller manager's flags: only the controllers that the tests need."""
+    """Return the controller manager's flags, without the controllers it is to run."""
     return (
         f"--kubeconfig={kubeconfig}",
         f"--service-account-private-key-file={accounts.private}",
         f"--root-ca-file={root}",
-        f"--controllers={','.join(CONTROLLERS)}",
         f"--secure-port={ports.controller_manager}",
         "--bind-address=127.0.0.1",
         "--leader-elect=false",

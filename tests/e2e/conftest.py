@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from kubernetes import client, config
+from kubernetes import client
 
 from tests.e2e.cluster import ControlPlane, control_plane
+from tests.e2e.connection import connected
 from tests.e2e.controlplane.build import build
 from tests.e2e.nodes import A100, T4, GpuNode, create
+from tests.e2e.operators.catalog import TRAINING
 from tests.e2e.processes import poll_until
 from tests.e2e.rest import ApiServer
 from tests.e2e.webhook import configurations
@@ -53,11 +53,8 @@ def api(plane: ControlPlane) -> Iterator[ApiServer]:
 @pytest.fixture(scope="session")
 def core(plane: ControlPlane) -> Iterator[client.CoreV1Api]:
     """Talk to the API server with the official client."""
-    settings = client.Configuration()
-    config.load_kube_config(str(plane.credentials.kubeconfig), client_configuration=settings)
-    settings.proxy = None  # the client takes the machine's proxy even for loopback
-    with client.ApiClient(settings) as connection:
-        yield client.CoreV1Api(connection)
+    with connected(plane.credentials) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -86,9 +83,8 @@ def namespaces(api: ApiServer, core: client.CoreV1Api) -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def pytorchjobs(api: ApiServer) -> None:
-    """Teach the API server the kind PyTorchJob."""
-    path = Path(__file__).with_name("pytorchjobs-crd.yaml")
-    document = yaml.safe_load(path.read_text())
+    """Teach the API server the kind PyTorchJob, as training-operator defines it."""
+    (document,) = TRAINING.definitions("PyTorchJob")
     answer = api.create(document)
     assert answer.status == 201, answer.message
     poll_until(lambda: is_established(api.get(document).body), what="the kind PyTorchJob")

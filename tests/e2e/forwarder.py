@@ -1,4 +1,4 @@
-"""A way to a server that can be cut: an outage for one client, while the others go on.
+"""A way to a server that can be cut or hang: an outage for one client, while the others go on.
 
 port of a server -> a port of loopback that leads there, or nowhere
 """
@@ -20,10 +20,20 @@ class Forwarder:
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
 
+    @property
+    def port(self) -> int:
+        """Return the port of loopback."""
+        return self._port
+
     def open(self) -> None:
         """Listen from now on."""
         self._listener = socket.create_server(("127.0.0.1", self._port))
         self._start(self._accept, self._listener)
+
+    def hang(self) -> None:
+        """Take every connection from now on, and pass nothing on: a server that is stuck."""
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._start(self._hold, self._listener)
 
     def cut(self) -> None:
         """Refuse who comes, and end every connection there is."""
@@ -48,6 +58,14 @@ class Forwarder:
             self._open += [near, far]
             self._start(pass_on, near, far)
             self._start(pass_on, far, near)
+
+    def _hold(self, listener: socket.socket) -> None:
+        while self._listener is listener:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            self._open.append(near)
 
     def _start(self, target: object, *args: socket.socket) -> None:
         assert callable(target)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,14 +105,23 @@ class Restartable:
             self._server = self._begin()
 
 
-def start(name: str, argv: Sequence[str], *, directory: Path) -> Server:
-    """Return *argv* started in *directory*, its output added to `<name>.log` there."""
+def start(
+    name: str,
+    argv: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Server:
+    """Return *argv* started in *directory*, its output added to `<name>.log` there.
+
+    *environment* is all it sees; None is ours.
+    """
     log = directory / f"{name}.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
             _dying_with_parent(argv),
             cwd=directory,
-            env={**os.environ, **NO_PROXY},
+            env={**(os.environ if environment is None else environment), **NO_PROXY},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -23,18 +23,25 @@ WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 
 CLUSTER_SCOPED = frozenset(
     {
+        "AdmissionCheck",
+        "ClusterQueue",
         "ClusterRole",
         "ClusterRoleBinding",
+        "ClusterTrainingRuntime",
         "CustomResourceDefinition",
         "MutatingWebhookConfiguration",
         "Namespace",
+        "ResourceFlavor",
         "SubjectAccessReview",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration",
     }
 )
 """Kinds that are in no namespace."""
 
 MERGE = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +81,42 @@ class ApiServer:
         """Read the object that *document* names."""
         return self._send("GET", f"{collection(document)}/{document['metadata']['name']}")
 
-    def patch(self, document: Mapping[str, Any], changes: Mapping[str, Any]) -> Answer:
-        """Merge *changes* into the object that *document* names."""
+    def patch(
+        self,
+        document: Mapping[str, Any],
+        changes: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Answer:
+        """Merge *changes* into the object that *document* names, or into its *subresource*."""
+        path = f"{collection(document)}/{document['metadata']['name']}/{subresource}".rstrip("/")
+        query = {"dryRun": "All"} if dry_run else {}
+        return self._send("PATCH", path, query=query, document=changes, content_type=MERGE)
+
+    def apply(self, document: Mapping[str, Any]) -> Answer:
+        """Make the object that *document* names as it says, as `kubectl apply --server-side`."""
         path = f"{collection(document)}/{document['metadata']['name']}"
-        return self._send("PATCH", path, document=changes, content_type=MERGE)
+        query = {"fieldManager": "person"}
+        return self._send("PATCH", path, query=query, document=document, content_type=APPLY)
 
-    def delete(self, document: Mapping[str, Any]) -> Answer:
-        """Delete the object that *document* names."""
-        return self._send("DELETE", f"{collection(document)}/{document['metadata']['name']}")
+    def delete(self, document: Mapping[str, Any], *, grace_seconds: int | None = None) -> Answer:
+        """Delete the object that *document* names; with 0 nobody need have ended its pod."""
+        query = {} if grace_seconds is None else {"gracePeriodSeconds": str(grace_seconds)}
+        path = f"{collection(document)}/{document['metadata']['name']}"
+        return self._send("DELETE", path, query=query)
 
-    def token(self, account: Mapping[str, Any]) -> str:
-        """Return a token of the service account *account*, good for an hour."""
+    def token(self, account: Mapping[str, Any], *, pod: Mapping[str, Any] | None = None) -> str:
+        """Return a token of the service account *account*, good for an hour.
+
+        With *pod*, as the API server has it, the one that its kubelet mounts: it names the node.
+        """
         path = f"{collection(account)}/{account['metadata']['name']}/token"
-        request = {"spec": {"expirationSeconds": 3600}}
-        return str(self._send("POST", path, document=request).body["status"]["token"])
+        spec: dict[str, Any] = {"expirationSeconds": 3600}
+        if pod is not None:
+            names = {key: pod["metadata"][key] for key in ("name", "uid")}
+            spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", **names}
+        return str(self._send("POST", path, document={"spec": spec}).body["status"]["token"])
 
     def read(self, path: str, **query: str) -> Answer:
         """Read *path*."""

@@ -12,9 +12,9 @@ import pytest
 from kubernetes import client
 
 from admission.certificates.issuing import Authority, KeyPair
-from admission.certificates.objects import ClusterObjects
 from admission.cluster import connect
 from admission.errors import ClusterError
+from admission.objects import ClusterObjects
 from tests.e2e.builtin import (
     KINDS,
     NAME,

@@ -15,8 +15,28 @@ from tests.e2e.workloads import SPEC_ANNOTATION, resnet50_cronjob, resnet50_job
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 
+NOW = client.V1DeleteOptions(grace_period_seconds=0, propagation_policy="Background")
 VERDICT = "vramgate.dev/verdict"
 LEAST = "vramgate.dev/least-bytes"
+
+
+@pytest.fixture(autouse=True)
+def _free_cards(core: client.CoreV1Api) -> None:
+    """Take away what other tests left on the cards: nobody runs it, so it never ends."""
+    batch = client.BatchV1Api(core.api_client)
+    for namespace in core.list_namespace().items:
+        batch.delete_collection_namespaced_job(namespace.metadata.name, body=NOW)
+
+    def held() -> bool:
+        selector = f"spec.nodeName={T4.name}"
+        pods = core.list_pod_for_all_namespaces(field_selector=selector).items
+        for pod in pods:
+            core.delete_namespaced_pod(
+                pod.metadata.name, pod.metadata.namespace, grace_period_seconds=0
+            )
+        return bool(pods)
+
+    poll_until(lambda: not held(), what="cards that nothing holds")
 
 
 @pytest.mark.parametrize(("batch_size", "card"), [(64, T4), (256, A100)])

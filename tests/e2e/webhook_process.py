@@ -144,6 +144,7 @@ def settings(
         },
         "policy": {"mode": "enforce"},
         "workers": {"preload": list(preload)},
+        "metrics": {"workloads": 50},
     }
 
 

@@ -15,9 +15,8 @@ from estimator.calibration import (
     handed_to_next,
     last_batch,
 )
-from estimator.result import Method
 from estimator.spec import JobSpec
-from estimator.trace import Phase, Role, Trace, TraceBuilder
+from estimator.trace import Method, Phase, Role, Trace, TraceBuilder
 from estimator.units import GIB, MIB
 from tests.estimator.stub import spec_of
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from estimator.documents import MAX_BYTES, read_document, read_documents
+import pytest
+import yaml
+
+import estimator
+from estimator.documents import MAX_BYTES, read_document, read_documents, read_own
 from estimator.errors import SpecError
 
 
@@ -39,3 +43,20 @@ def test_what_expands_or_runs_or_is_broken_is_refused(text: str, message: str) -
     """Aliases, tags that build objects, broken text and endless nesting give a clear error."""
     with pytest.raises(SpecError, match=message):
         read_document(text, path="spec.yaml")
+
+
+def test_files_that_are_shipped_are_read_as_yaml_has_them() -> None:
+    """The faster reader of our own files knows every kind of value that is in them."""
+    root = Path(estimator.__file__).parents[1]
+    paths = [*root.glob("estimator/**/data/*.yaml"), *root.glob("admission/**/data/*.yaml")]
+
+    read = {path.name: read_own(path.read_text("utf-8")) for path in paths}
+
+    assert {"gpus.yaml", "megatron.yaml"} <= read.keys()
+    assert read == {path.name: yaml.safe_load(path.read_text("utf-8")) for path in paths}
+
+
+def test_a_word_that_yaml_takes_for_yes_is_quoted_in_our_files() -> None:
+    """`on`, `yes` and `no` are names of flags to a reader, and not to YAML."""
+    with pytest.raises(KeyError):
+        read_own("short: {y: yes}")

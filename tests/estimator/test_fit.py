@@ -7,6 +7,7 @@ import pytest
 from estimator.catalog import generic_device
 from estimator.fit import Search
 from estimator.pipeline import Job
+from estimator.spec import parse_spec
 from estimator.units import GIB
 from tests.estimator.stub import StubFrontend, card, spec_of
 
@@ -56,3 +57,45 @@ def test_a_card_of_unknown_capacity_has_no_answer() -> None:
     found = Search(spec=spec_of(8), frontend=StubFrontend()).on(generic_device())
 
     assert (found.largest_batch, found.knobs, found.searched) == (None, (), ())
+
+
+def test_a_transformer_is_offered_lora_shorter_sequences_and_more_gpus() -> None:
+    """Each knob is a change that was estimated; of one path only the least change is named."""
+    spec = parse_spec(
+        {
+            "framework": "pytorch",
+            "model": {"source": "huggingface", "name": "any"},
+            "input": {"batchSize": 1, "sequenceLength": 512},
+            "parallelism": {"strategy": "ddp", "dataParallel": 2, "worldSize": 2},
+        }
+    )
+
+    knobs = list(Search(spec=spec, frontend=StubFrontend()).tuning_knobs())
+
+    assert ("adapter", {"type": "lora", "rank": 16}, "LoRA of rank 16") in knobs
+    lengths = [value for path, value, _ in knobs if path == "input.sequenceLength"]
+    assert lengths == [256, 128]
+    assert ("parallelism.strategy", "fsdp", "FSDP over the 2 GPUs") in knobs
+    more = [value for path, value, _ in knobs if path == "parallelism"]
+    assert [each["dataParallel"] for each in more] == [4, 8, 16, 32, 64]
+    assert "worldSize" not in more[0]
+
+
+def test_a_deepspeed_job_is_offered_the_higher_stages() -> None:
+    """Stages 2 and 3 of a job in stage 1."""
+    spec = parse_spec(
+        {
+            "framework": "pytorch",
+            "model": {"source": "huggingface", "name": "any"},
+            "input": {"batchSize": 1},
+            "parallelism": {
+                "strategy": "zero1",
+                "implementation": "deepspeed",
+                "dataParallel": 2,
+            },
+        }
+    )
+
+    texts = [text for _, _, text in Search(spec=spec, frontend=StubFrontend()).sharing_knobs()]
+
+    assert texts[:2] == ["ZeRO stage 2", "ZeRO stage 3"]

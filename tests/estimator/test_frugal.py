@@ -33,12 +33,25 @@ def test_a_spec_that_leaves_nothing_open_is_its_own_cheapest_job() -> None:
     ],
 )
 def test_what_may_need_less_is_as_short_as_it_can_be(changes: dict[str, Any]) -> None:
-    """Padding to the longest, a fused loss and Liger's kernels are judged at one token."""
+    """Padding to the longest is judged at one token, as are parts that this model may not have."""
     cheapest = frugal_spec(spec_of(**changes))
 
     assert cheapest is not None
     assert cheapest.input.sequence_length == 1
     assert cheapest.input.padding == "fixed"
+
+
+@pytest.mark.parametrize("training", [{"loss": "chunked"}, {"kernels": "liger"}], ids=str)
+def test_a_language_model_is_as_lean_as_the_leanest_loss(training: dict[str, Any]) -> None:
+    """Which chunks a trainer makes is not said: a rejection rests on the fused loss."""
+    model = {"source": "huggingface", "name": "a", "task": "causal-lm"}
+    sizes = {"batchSize": 8, "sequenceLength": 512}
+
+    cheapest = frugal_spec(spec_of(model=model, input=sizes, training=training))
+
+    assert cheapest is not None
+    assert cheapest.training.loss == "fused"
+    assert cheapest.input.sequence_length == 512
 
 
 def test_paged_states_may_leave_the_card() -> None:
@@ -99,6 +112,18 @@ class _ByLength(StubFrontend):
         return super().trace_job(spec_of(1), traits=traits)
 
 
+def test_an_mxnet_job_that_does_not_say_how_it_runs_may_be_bound_whole() -> None:
+    """Stated either way, there is no doubt."""
+    silent: dict[str, Any] = {"framework": "mxnet", "training": {}}
+
+    cheapest = frugal_spec(spec_of(**silent))
+    stated = frugal_spec(spec_of(**silent | {"training": {"compile": False}}))
+
+    assert cheapest is not None
+    assert cheapest.training.compile.enabled
+    assert stated is None
+
+
 def test_padding_alone_never_rejects_a_job() -> None:
     """`least` is that of the shortest batch; what is expected stays at the longest."""
     plain = Job(spec=spec_of(8), frontend=StubFrontend()).on(card())
@@ -115,3 +140,35 @@ def test_where_the_cheapest_job_cannot_be_traced_only_the_weights_are_certain() 
     estimate = Job(spec=spec_of(**LONGEST), frontend=_ByLength(fails=True)).on(card())
 
     assert estimate.least.reserved_bytes <= WEIGHTS
+
+
+def test_a_reduce_bucket_nobody_sets_may_be_next_to_none() -> None:
+    """DeepSpeed's default is 5e8 elements, the Trainer's `auto` far fewer."""
+    unset = frugal_spec(spec_of(parallelism={"strategy": "zero2", "dataParallel": 2}))
+    set_ = {"strategy": "zero2", "dataParallel": 2, "zero": {"reduceBucketElements": 1000}}
+
+    assert unset is not None
+    assert unset.parallelism.zero.reduce_bucket_elements == 1
+    assert frugal_spec(spec_of(parallelism=set_)) is None
+
+
+def test_gradients_may_be_reduced_in_every_micro_batch() -> None:
+    """Whole ones that FSDP1 keeps under `no_sync` reject no job."""
+    training = {"gradientAccumulationSteps": 8}
+    parallelism = {"strategy": "fsdp", "dataParallel": 4}
+
+    cheapest = frugal_spec(spec_of(training=training, parallelism=parallelism))
+
+    assert cheapest is not None
+    assert cheapest.training.gradient_accumulation_steps == 1
+    assert frugal_spec(spec_of(training=training)) is None
+
+
+@pytest.mark.parametrize("objective", ["dpo", "orpo", "kto", "distill"])
+def test_preferences_are_never_less_than_fused_training_on_the_batch(objective: str) -> None:
+    """Whether a reference was asked ahead, and which loss scores the logits, no spec says."""
+    cheapest = frugal_spec(spec_of(objective=objective))
+
+    assert cheapest is not None
+    assert cheapest.objective == "supervised"
+    assert cheapest.training.loss == "fused"

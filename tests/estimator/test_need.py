@@ -8,6 +8,7 @@ from dataclasses import replace
 from estimator.cudnn import Answer, Card, Plan, Question
 from estimator.device import Device
 from estimator.need import lower_for, need_of
+from estimator.replay import replay
 from estimator.spec.training import Runtime
 from estimator.trace import Kernel, Role, TensorFacts, Trace, TraceBuilder
 from estimator.units import MIB
@@ -83,6 +84,19 @@ def test_a_program_without_ranges_is_lowered_and_searched_once() -> None:
 
     assert lowered.frugal is lowered.program is lowered.lavish
     assert (need.least, need.most) == (need.enough, need.free)
+
+
+def test_ends_that_are_equal_share_a_run() -> None:
+    """An uncertain workspace whose expected size is its largest: `most` is the free run."""
+    lowered = lower_for(trace(), A100, Runtime())
+    alike = replace(lowered, lavish=replace(lowered.program))
+    apart = replace(lowered, lavish=lowered.frugal)
+
+    need = need_of(alike)
+
+    assert not lowered.program.is_certain
+    assert need.most is need.free
+    assert need_of(apart).most == replay(lowered.frugal, lowered.allocator())
 
 
 def test_a_program_with_a_range_is_lowered_at_both_ends() -> None:

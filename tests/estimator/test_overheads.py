@@ -393,6 +393,23 @@ def test_communication_grows_with_ranks_and_links() -> None:
     assert expected(8, "pcie") == 91 * MIB
 
 
+def test_only_one_communicator_is_certain_to_be_whole() -> None:
+    """The others connect when they are used: a channel is 0.5 + 4.7 + 4 MiB."""
+
+    def low(count: int) -> int:
+        return overheads_of(
+            card((8, 0)),
+            framework="pytorch",
+            framework_version="2.9.0",
+            num_ranks=8,
+            num_communicators=count,
+        ).communication.low
+
+    channel = 524_288 + 4_915_200 + 4 * MIB
+    assert low(1) == 512 * MIB
+    assert low(5) == 512 * MIB + 4 * channel
+
+
 def test_the_nccl_buffer_size_scales_its_memory() -> None:
     """Half the default of 4 MiB needs half; nonsense is ignored."""
 

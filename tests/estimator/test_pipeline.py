@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ import estimator
 from estimator.catalog import generic_device
 from estimator.pipeline import Job
 from estimator.spec import JobSpec
-from estimator.trace import Phase, Role, Trace, TraceBuilder
+from estimator.trace import MANAGED_STREAM, EventKind, Phase, Role, Trace, TraceBuilder
 from estimator.traits import Traits
 from estimator.units import GIB, MIB
 from tests.estimator.stub import ACTIVATION, WEIGHTS, StubFrontend, card, live_peak, spec_of
@@ -152,3 +154,38 @@ def test_a_last_smaller_batch_is_in_most_and_in_enough_and_not_in_least() -> Non
     added = math.hypot(margin, outputs + math.ceil(0.02 * peak))
     assert trained.most.reserved_bytes == peak + math.ceil(added)
     assert trained.most.device_bytes > used.most.device_bytes
+
+
+class PagingFrontend(StubFrontend):
+    """The stub's layer, and states in memory that the driver moves."""
+
+    def trace_job(self, spec: JobSpec, *, traits: Traits) -> Trace:
+        """Return the stub's steps with 1 GiB of managed memory from the first on."""
+        trace = super().trace_job(spec, traits=traits)
+        tensor, place = len(trace.sizes), trace.places[-1]
+        return replace(
+            trace,
+            sizes=array("q", [*trace.sizes, GIB]),
+            roles=bytes([*trace.roles, Role.OPTIMIZER]),
+            streams=bytes([*trace.streams, MANAGED_STREAM]),
+            kinds=bytes([*trace.kinds, EventKind.ALLOC]),
+            ids=array("q", [*trace.ids, tensor]),
+            places=array("q", [*trace.places, place]),
+        )
+
+
+def test_memory_the_driver_moves_is_on_the_card_as_far_as_there_is_room() -> None:
+    """It is no allocator's, nothing needs it, and NVML shows what of it stayed."""
+    plain = Job(spec=spec_of(), frontend=StubFrontend())
+    paged = Job(spec=spec_of(), frontend=PagingFrontend())
+    roomy, tight = card(16 * GIB), card(plain.on(card()).peak.device_bytes + 100 * MIB)
+
+    before, after = plain.on(roomy), paged.on(roomy)
+
+    assert after.peak.reserved_bytes == before.peak.reserved_bytes
+    assert (after.least, after.enough) == (before.least, before.enough)
+    assert after.peak.device_bytes - before.peak.device_bytes == GIB
+    assert after.most.device_bytes - before.most.device_bytes == GIB
+    assert after.breakdown.other == GIB
+    assert after.breakdown.total() == after.peak.device_bytes
+    assert paged.on(tight).peak.device_bytes == tight.usable_bytes

@@ -6,6 +6,7 @@ import random
 from array import array
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -368,6 +369,54 @@ def test_the_smallest_cap_completes_and_lies_between_its_ends(
 
     assert replay(program, kind(capacity=cap)).completed
     assert exact <= cap <= free.reserved
+
+
+class Opaque:
+    """An allocator that does not say under which other caps it would do the same."""
+
+    def __init__(self, inner: Allocator) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@given(STEPS, st.sampled_from([CachingAllocator, ExpandableAllocator]))
+@settings(max_examples=60, deadline=None)
+def test_caps_known_from_other_replays_change_no_answer(
+    steps: list[tuple[bool, int, int]], kind: type[CachingAllocator]
+) -> None:
+    """The search finds what it finds when every cap is replayed, with no more replays."""
+    program = program_of(steps)
+    high = replay(program, kind()).reserved
+    made: list[int | None] = []
+
+    def make(cap: int | None) -> Allocator:
+        made.append(cap)
+        return kind(capacity=cap)
+
+    found = smallest_cap(program, make, low=0, high=high)
+    num_replays = len(made)
+    exhaustive = smallest_cap(
+        program, lambda cap: cast("Allocator", Opaque(make(cap))), low=0, high=high
+    )
+
+    assert found == exhaustive
+    assert num_replays <= len(made) - num_replays
+
+
+def test_caps_that_one_replay_answers_for_are_not_replayed() -> None:
+    """One tensor of 512 MiB: a cap completes or fails, and two replays say so of all caps."""
+    made: list[int | None] = []
+
+    def make(cap: int | None) -> Allocator:
+        made.append(cap)
+        return CachingAllocator(capacity=cap)
+
+    program = recorded(lambda builder: builder.alloc(512 * MIB, Role.INPUT))
+
+    assert smallest_cap(program, make, low=0, high=2048 * MIB) == 512 * MIB
+    assert len(made) == 2
 
 
 def test_a_cap_that_fails_above_one_that_completes_is_rare() -> None:

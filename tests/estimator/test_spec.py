@@ -92,6 +92,15 @@ def test_the_world_size_is_checked_against_the_degrees() -> None:
     ]
 
 
+def test_a_shard_group_has_to_divide_the_replicas() -> None:
+    """A group of more ranks than there are would make every share too small."""
+    found = problems(minimal(parallelism={"dataParallel": 8, "shardGroup": 3}))
+
+    assert found == ["parallelism.shardGroup: 3 does not divide dataParallel (8)"]
+    parse_spec(minimal(parallelism={"dataParallel": 8, "shardGroup": 4}))
+    parse_spec(minimal(parallelism={"shardGroup": 4}))
+
+
 def test_the_digest_does_not_depend_on_key_order_or_written_defaults() -> None:
     """A default that is written out is the same job."""
     plain = parse_spec(minimal())

@@ -94,6 +94,9 @@ def _fsdp(flags: Flags, found: Sharing) -> None:
     version = flags.get("fsdp_version")
     if version is not None and _text(version) in ("1", "2"):
         values["parallelism.implementation"] = (f"fsdp{_text(version)}", version.source)
+    elif version is None:
+        # accelerate 1.15.0 utils/dataclasses.py, FullyShardedDataParallelPlugin.__post_init__
+        values["parallelism.implementation"] = ("fsdp1", "default of accelerate")
     for name in ("fsdp_sharding_strategy", "fsdp_reshard_after_forward"):
         sharding = flags.get(name)
         word = _text(sharding).upper()

@@ -77,4 +77,4 @@ def _of_hostfile(line: Line, flags: Flags) -> tuple[Flag | None, Flag | None]:
 
 def _counted(flag: Flag, number: int) -> Flag:
     word = flag.value or Word(text="")
-    return replace(flag, values=(replace(word, text=str(number)),))
+    return replace(flag, values=(word._replace(text=str(number)),))

@@ -88,4 +88,4 @@ def _devices(flags: Flags) -> Flag | None:
     text = flag.value.text
     items = [item for item in text.split(",") if item.strip()]
     number = {"-1": "gpu", "auto": "1"}.get(text, str(len(items)) if "," in text else text)
-    return replace(flag, values=(replace(flag.value, text=number),))
+    return replace(flag, values=(flag.value._replace(text=number),))

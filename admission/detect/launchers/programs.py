@@ -184,11 +184,32 @@ def torchtitan(line: Line) -> Step | None:
     value = Word(text="expandable_segments:True", origin="run_train.sh")
     return Step(
         rest=(*own, *line.words[1:]),
-        program=replace(program, unresolved=()),
+        program=program._replace(unresolved=()),
         is_module=True,
         launch=launch,
         assigned={setting: (value,)},
     )
+
+
+def timm(line: Line) -> Step | None:
+    """`distributed_train.sh 4 …` of timm: torchrun with that many processes of `train.py`.
+
+    Source: huggingface/pytorch-image-models@2054f11 `distributed_train.sh`. Others copied it.
+    """
+    if len(line.words) < 2 or line.words[1].text.startswith("-"):
+        return None
+    script = line.words[0]
+    place = f"{line.directory}/{script.text}".lower()
+    is_own = "timm" in place or "pytorch-image-models" in place
+    launch = Launch(
+        launcher=line.name,
+        is_distributed=True,
+        processes=line.flag(line.name, line.words[1]),
+        doubts=() if is_own else (f"what {line.name} starts is not seen",),
+    )
+    folder = script.text.rpartition("/")[0]
+    program = script.part(f"{folder}/train.py" if folder else "train.py")
+    return Step(rest=line.words[2:], program=program, launch=launch)
 
 
 def _module(line: Line, package: str, rest: tuple[Word, ...], launch: Launch) -> Step | None:
@@ -197,7 +218,7 @@ def _module(line: Line, package: str, rest: tuple[Word, ...], launch: Launch) ->
     if sub.text.startswith("-"):
         return None
     name = sub.text.replace("-", "_") if sub.is_known else sub.text
-    program = replace(sub, text=f"{package}.{name}")
+    program = sub._replace(text=f"{package}.{name}")
     return Step(rest=rest, program=program, is_module=True, launch=launch)
 
 
@@ -211,6 +232,7 @@ PROGRAMS: Mapping[str, Launcher] = {
     "yolo": yolo,
     "kaito-tuning": kaito,
     "run_train.sh": torchtitan,
+    "distributed_train.sh": timm,
     "torchtitan": torchtitan,
 }
 """Command name -> its module."""

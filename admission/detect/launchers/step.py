@@ -24,11 +24,12 @@ class Line:
     variables: Variables = field(default_factory=dict)
     directory: str = ""
     files: Files = field(default_factory=Files)
+    name: str = field(init=False)
+    """The file name of the command."""
 
-    @property
-    def name(self) -> str:
-        """Return the file name of the command."""
-        return self.words[0].text.rpartition("/")[2] if self.words else ""
+    def __post_init__(self) -> None:
+        name = self.words[0].text.rpartition("/")[2] if self.words else ""
+        object.__setattr__(self, "name", name)
 
     def inner(self, *words: Word) -> Line:
         """Return the line of *words*, in the same place."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from admission.detect.configs import defaults_of
@@ -78,7 +78,7 @@ class Recipe:
 @cache
 def load_recipe(name: str) -> Recipe:
     """Return the recipe called *name*."""
-    text = files(__package__).joinpath("data", f"{name}.yaml").read_text("utf-8")
+    text = Path(__file__).with_name("data").joinpath(f"{name}.yaml").read_text("utf-8")
     data = read_own(text)
     flags = data.get("flags", {})
     names = {flag: _TAKES[kind] for kind in _TAKES for flag in flags.get(kind, "").split()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from admission.detect.versions import version_of
@@ -19,7 +19,7 @@ __all__ = ["differs_between_releases", "load_table", "row_of"]
 @cache
 def load_table(name: str) -> Mapping[str, Any]:
     """Return the table called *name*, with its `source`."""
-    text = files(__package__).joinpath("data", f"{name}.json").read_text("utf-8")
+    text = Path(__file__).with_name("data").joinpath(f"{name}.json").read_text("utf-8")
     table: Mapping[str, Any] = json.loads(text)
     return table
 

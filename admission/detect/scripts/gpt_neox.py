@@ -8,7 +8,6 @@ Source: the recipe `gpt_neox`. Not modelled: sparse attention, mixture of expert
 from __future__ import annotations
 
 import posixpath
-from dataclasses import replace
 
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft, annotation_hint
@@ -65,7 +64,7 @@ def _file(call: Call, word: Word, folder: Flag | None) -> Flag:
     return Flag(
         name="conf_file",
         spelling="configuration",
-        values=(replace(word, text=name),),
+        values=(word._replace(text=name),),
         where=call.invocation.where,
         path=call.invocation.path,
         origin=word.origin,

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from admission.detect.invocation import Invocation
-from admission.detect.recipes import load_recipe
+from admission.detect.recipes.tables import load_table
 from admission.detect.scripts.table import ENTRIES, Entry
+
+NAMES = "names"
+"""The table of what every recipe is recognised by, so that none is read to be passed over.
+
+`python -m tools.recipe_names` writes it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +55,13 @@ def _index() -> _Index:
     scripts: list[tuple[str, int]] = []
     modules: list[tuple[str, int]] = []
     flags: list[tuple[str, int]] = []
+    recipes = load_table(NAMES)
     for at, entry in enumerate(ENTRIES):
         scripts += ((name, at) for name in entry.scripts)
-        for recipe in map(load_recipe, entry.recipes):
-            scripts += ((name, at) for name in recipe.scripts | recipe.unique)
-            modules += ((name, at) for name in recipe.modules)
-            flags += ((name, at) for name in recipe.own)
+        for recipe in (recipes[name] for name in entry.recipes):
+            scripts += ((name, at) for name in recipe["scripts"])
+            modules += ((name, at) for name in recipe["modules"])
+            flags += ((name, at) for name in recipe["own"])
     return _Index(
         scripts=_grouped(scripts),
         modules=_grouped(pair for pair in modules if not pair[0].endswith(".")),

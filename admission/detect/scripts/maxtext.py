@@ -8,6 +8,8 @@ rematerialisation of single layers, sharding rules.
 
 from __future__ import annotations
 
+import math
+
 from admission.codes import ReasonCode
 from admission.detect.draft import Draft, annotation_hint, integer_of
 from admission.detect.flags import Flag, Flags
@@ -134,7 +136,8 @@ def _rematerialisation(draft: Draft, flags: Flags) -> None:
 
 def _mesh(call: Call, draft: Draft, flags: Flags) -> None:
     """Set the degrees; what they leave of the devices shares weights and data."""
-    devices = call.ranks.total if call.ranks.is_distributed else call.gpus * _nodes(call)
+    is_launched = call.invocation.launch.is_distributed
+    devices = call.ranks.total if is_launched else call.gpus * _nodes(call)
     model = 1
     for axis, name in _AXES:
         degree = 1
@@ -152,6 +155,16 @@ def _mesh(call: Call, draft: Draft, flags: Flags) -> None:
     put_parallel(draft, strategy, source=source)
     if devices > 1:
         draft.put("parallelism.dataParallel", max(1, replicas), source)
+    copies = _copies(flags)
+    if sharded is not None and is_sharded and 1 < copies < replicas and replicas % copies == 0:
+        draft.put("parallelism.shardGroup", replicas // copies, sharded.source)
+
+
+def _copies(flags: Flags) -> int:
+    """Return how many groups of devices each hold the whole state: the axis `data`."""
+    return math.prod(
+        max(number_of(flags.get(f"{level}_data_parallelism")) or 1, 1) for level in ("ici", "dcn")
+    )
 
 
 def _nodes(call: Call) -> int:

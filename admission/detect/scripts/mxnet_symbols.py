@@ -126,7 +126,8 @@ def _architecture(draft: Draft, flags: Flags) -> None:
 
 
 def _rest(draft: Draft, flags: Flags, source: str) -> None:
-    """Set what all of them share: picture, precision, optimizer."""
+    """Set what all of them share: picture, precision, optimizer, a Module bound as a whole."""
+    draft.put("training.compile", True, source)
     put_picture(draft, flags.setting("image_shape"))
     put_plain(draft, source=source)
     put_mxnet_precision(draft, flags)

@@ -20,7 +20,7 @@ from admission.codes import ReasonCode
 from admission.detect.budget import Budget
 from admission.detect.configs import document_flags
 from admission.detect.draft import SHARDED_HINT, Draft, annotation_hint
-from admission.detect.files import Files
+from admission.detect.files import File, Files
 from admission.detect.flags import Flag, Flags
 from admission.detect.invocation import Invocation
 from admission.detect.python_calls import Argument, CallSite, call_sites
@@ -103,17 +103,14 @@ class _Found:
     is_supervised_tuning: bool = False
 
 
-def seen_family(invocation: Invocation, files: Files, budget: Budget) -> Family | None:
-    """Return the family of the script of *invocation* if its text is seen and can be read.
+def seen_family(invocation: Invocation, file: File, files: Files, budget: Budget) -> Family | None:
+    """Return the family of the script of *invocation*, the *file*, if it can be read.
 
     It takes its length from the *budget* for scripts; a longer one is not read.
     """
-    if invocation.is_module or not invocation.program.is_known:
+    text = file.text or ""
+    if ".from_pretrained(" not in text:
         return None
-    file = files.look(invocation.program.text, directory=invocation.directory)
-    if file.text is None or ".from_pretrained(" not in file.text:
-        return None
-    text = file.text
     if len(text) > budget.script or _OTHER_TRAINERS.search(text):
         return None
     budget.read_script(len(text))
@@ -135,6 +132,12 @@ def seen_family(invocation: Invocation, files: Files, budget: Budget) -> Family 
         match=lambda _invocation, _flags: Match.FLAGS,
         read=read,
     )
+
+
+def other_trainer(text: str) -> str:
+    """Return the trainer that keeps the script *text* from being read, or nothing."""
+    found = _OTHER_TRAINERS.search(text)
+    return found.group() if found is not None else ""
 
 
 def _variable(invocation: Invocation, name: str) -> object:

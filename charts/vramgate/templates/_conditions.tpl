@@ -2,7 +2,7 @@
 
 {{/* Resources that ask for a GPU or a share of one (admission/workloads/resources.py, shares.py). */}}
 {{- define "vramgate.gpuResources" -}}
-^(nvidia\\.com/(gpu|mig-)|amd\\.com/gpu|gpu\\.intel\\.com/|volcano\\.sh/v?gpu|koordinator\\.sh/gpu|aliyun\\.com/gpu|tencent\\.com/vcuda)
+^(nvidia\\.com/(gpu|mig-)|amd\\.com/gpu|gpu\\.intel\\.com/|volcano\\.sh/v?gpu|koordinator\\.sh/gpu|aliyun\\.com/gpu|tencent\\.com/vcuda|deviceclass\\.resource\\.kubernetes\\.io/.*(gpu|mig\\.))
 {{- end -}}
 
 {{/* Annotations of a pod that ask for a share of a GPU (admission/workloads/annotated.py). */}}
@@ -59,6 +59,13 @@ and tell nobody. They are steered where the owner's template cannot be
 */}}
 {{- define "vramgate.notControlled" -}}
 !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))
+{{- end -}}
+
+{{/* Pods that are held are let go by the controller. */}}
+{{- define "vramgate.checkGates" -}}
+{{- if and (dig "steering" "gate" false .Values.config) (not .Values.controller.enabled) -}}
+{{- fail "config.steering.gate holds pods until the controller lets them go: set controller.enabled too" -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "vramgate.notSteeredByOwner" -}}

@@ -70,11 +70,13 @@ matchConditions:
   - name: not-being-deleted
     expression: "!has(object.metadata.deletionTimestamp)"
   {{- if eq .kind.name "pods" }}
-  {{- if .mutating }}
+  {{- include "vramgate.checkGates" .root }}
+  {{- if and .mutating (not .root.Values.controller.enabled) }}
+  # With a controller pods of every owner are sent: one may be held, or its like may have died.
   - name: not-steered-by-its-owner
     expression: >-
       {{- include "vramgate.notSteeredByOwner" . | nindent 6 }}
-  {{- else }}
+  {{- else if not .mutating }}
   - name: not-controlled
     expression: {{ include "vramgate.notControlled" . | quote }}
   {{- end }}

@@ -97,13 +97,15 @@ class Contents:
     """What is known of the values of stand-ins."""
 
     def __init__(self) -> None:
+        self.largest = CONSTANT
+        """Elements up to which values are kept."""
         self._means: Any = WeakTensorKeyDictionary()
         self.constants: Any = WeakTensorKeyDictionary()
         """Stand-in -> the same tensor with its values."""
 
     def keep(self, stand_in: torch.Tensor, real: torch.Tensor) -> None:
         """Remember the values of a small tensor that was sent to the card."""
-        if real.numel() <= CONSTANT:
+        if real.numel() <= self.largest:
             self.constants[stand_in] = real
 
     def compute(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
@@ -123,7 +125,7 @@ class Contents:
         several = isinstance(made, (list, tuple))
         for stand_in, value in zip(result, made, strict=False) if several else ((result, made),):
             both = isinstance(value, torch.Tensor) and isinstance(stand_in, torch.Tensor)
-            if both and stand_in.is_meta and value.numel() <= CONSTANT:
+            if both and stand_in.is_meta and value.numel() <= self.largest:
                 self.constants[stand_in] = value
 
     def _forget(self, written: torch.Tensor) -> None:
@@ -179,6 +181,10 @@ class Contents:
     def note_selected(self, mask: torch.Tensor, count: int) -> None:
         """Remember that *mask* selects *count* elements: backward selects them again."""
         self._means[mask] = Mean(Fraction(count, max(1, mask.numel())), exact=False)
+
+    def note_true(self, mask: torch.Tensor) -> None:
+        """Remember that every element of *mask* is true."""
+        self._means[mask] = Mean(Fraction(1), exact=True)
 
     def selected(self, mask: torch.Tensor) -> int:
         """Return how many elements *mask* selects: all of them unless something is known."""

@@ -30,8 +30,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.job import Batch, Built, run_forward
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.record import Recorder
 from estimator.frontends.pytorch.versions import Version
 from estimator.notes import AssumptionCode, UnknownCode

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.notebook import Notebook
 from estimator.notes import AssumptionCode
 
 HISTORY = 100

@@ -7,6 +7,7 @@ After it: no thread, no autograd run, no network. A fork pays for no import.
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from importlib import import_module
@@ -75,7 +76,11 @@ MODELS = [
 
 
 def import_all() -> None:
-    """Import `EAGER` and `MODELS`; what is not installed is left out."""
+    """Import `EAGER` and `MODELS`; what is not installed is left out.
+
+    bitsandbytes, which peft brings, looks for CPU kernels on the Hub and says that there are none.
+    """
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in (*EAGER, *(f"transformers.models.{m}.modeling_{m}" for m in MODELS)):

@@ -15,13 +15,15 @@ import torch
 from torch import nn
 
 from estimator.frontends.pytorch.record import Recorder
-from estimator.trace import Phase, Role
+from estimator.trace import COMPANION, Phase, Role
 
 
-def load_model(recorder: Recorder, model: nn.Module) -> None:
-    """Record every tensor of *model* as allocated."""
+def load_model(recorder: Recorder, *models: nn.Module) -> None:
+    """Record every tensor of the trained model, then of those beside it, as allocated."""
     recorder.enter(Phase.LOAD, step=0)
-    recorder.adopt(_tensors(model, ""), Role.PARAMETER)
+    for index, model in enumerate(models):
+        prefix = f"{COMPANION}{index - 1}." if index else ""
+        recorder.adopt(_tensors(model, prefix), Role.PARAMETER)
 
 
 def on_stand_ins(model: nn.Module) -> nn.Module:

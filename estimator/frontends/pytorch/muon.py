@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from torch import nn, optim
 
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.versions import Version
 from estimator.notes import AssumptionCode
 from estimator.spec import Optimizer

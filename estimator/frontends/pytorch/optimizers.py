@@ -7,22 +7,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
 from torch import optim
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.asgd import Asgd
 from estimator.frontends.pytorch.lbfgs import Lbfgs, note_history
 from estimator.frontends.pytorch.muon import Muon, note_split
-from estimator.frontends.pytorch.notebook import Notebook
-from estimator.frontends.pytorch.optimizer_rules import RULES, RuleOptimizer, adam_8bit, lion_8bit
+from estimator.frontends.pytorch.optimizer_rules import (
+    GALORE_RANK,
+    RULES,
+    RuleOptimizer,
+    adam_8bit,
+    lion_8bit,
+)
 from estimator.frontends.pytorch.patches import replaced
 from estimator.frontends.pytorch.versions import Version
 from estimator.notes import AssumptionCode, UnknownCode
-from estimator.spec import JobSpec, Optimizer
+from estimator.spec import JobSpec, ModelSource, Optimizer
 
 FOREACH_DEFAULT_SINCE = (2, 0)
 IN_PLACE_SINCE = (2, 1)
@@ -141,8 +148,15 @@ ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
     "adamw_torch_fused": ("adamw", {"fused": True}),
     "adamw_8bit": ("adamw", {"bits": 8}),
     "adamw_bnb_8bit": ("adamw", {"bits": 8}),
+    "paged_adamw": ("adamw", {"paged": True}),
+    "paged_adamw_32bit": ("adamw", {"paged": True}),
+    "paged_adamw_8bit": ("adamw", {"bits": 8, "paged": True}),
+    "lion_8bit": ("lion", {"bits": 8}),
+    "paged_lion_8bit": ("lion", {"bits": 8, "paged": True}),
     "adam8bit": ("adam", {"bits": 8}),
     "adamw8bit": ("adamw", {"bits": 8}),
+    "galore_adamw": ("galore", {}),
+    "lorafa": ("lora-fa", {}),
     "sparseadam": ("sparse_adam", {}),
 }
 """Names trainers use for the same."""
@@ -178,18 +192,50 @@ def require_known(spec: Optimizer) -> Optimizer:
 
 
 def make_optimizer(
-    spec: JobSpec, parameters: Parameters, notebook: Notebook, version: Version
+    spec: JobSpec,
+    parameters: Parameters,
+    notebook: Notebook,
+    version: Version,
+    *,
+    embeddings: Container[int] = (),
+    managed: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Stepper:
-    """Return the optimizer of *spec* over *parameters*."""
+    """Return the optimizer of *spec* over *parameters*, of which *embeddings* are some, by id.
+
+    Transformers' Trainer tells bitsandbytes to keep states of embeddings in 32 bits (5.24.0
+    `trainer.py`, `create_optimizer`). Paged states are made in *managed*.
+    """
     chosen = require_known(spec.training.optimizer)
+    is_paged = chosen.paged and chosen.name in EIGHT_BIT
     if chosen.paged:
         notebook.unknown(
             UnknownCode.OPTIMIZER,
             "training.optimizer.paged",
-            "paged states may leave the card; traced as if they stayed",
+            "paged states are on the card as far as there is room beside everything else"
+            if is_paged
+            else "paged states may leave the card; traced as if they stayed",
         )
+    if is_paged and chosen.bits == 32:
+        every = {id(parameter) for parameter in parameters}
+        return RuleOptimizer(parameters, EIGHT_BIT[chosen.name], wide=every, paged=managed)
     if chosen.bits == 8:
-        return RuleOptimizer(parameters, EIGHT_BIT[chosen.name])
+        wide = embeddings if spec.model.source is ModelSource.HUGGINGFACE else ()
+        if any(id(parameter) in wide for parameter in parameters):
+            notebook.assume(
+                AssumptionCode.DEFAULT,
+                "training.optimizer.bits",
+                "32 for embeddings",
+                "as transformers' Trainer has it",
+            )
+        paged = managed if is_paged else None
+        return RuleOptimizer(parameters, EIGHT_BIT[chosen.name], wide=wide, paged=paged)
+    if chosen.name == "galore":
+        notebook.assume(
+            AssumptionCode.DEFAULT,
+            "training.optimizer.name",
+            f"rank {GALORE_RANK}, every matrix",
+            "the default of transformers' Trainer; which matrices a job projects is not said",
+        )
     if chosen.name in RULES:
         return RuleOptimizer(parameters, RULES[chosen.name])
     if chosen.name == "lbfgs":

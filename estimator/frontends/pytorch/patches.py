@@ -7,7 +7,7 @@ Everything is put back when the block ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel, masking_utils
 
 from estimator.frontends.pytorch.record import Recorder
-from estimator.trace import Phase
+from estimator.trace import COMPANION, Phase
 
 
 def _pass_through(tensor: Any = None, *_: Any, **__: Any) -> Any:
@@ -48,14 +48,21 @@ def no_initialisation() -> Iterator[None]:
 
 @contextmanager
 def module_paths(
-    recorder: Recorder, model: nn.Module, recompute: Callable[[], AbstractContextManager[None]]
+    recorder: Recorder,
+    model: nn.Module,
+    recompute: Callable[[], AbstractContextManager[None]],
+    *,
+    companions: Sequence[nn.Module] = (),
 ) -> Iterator[None]:
-    """Let every call of a submodule of *model* tell *recorder* its path.
+    """Let every call of a submodule of *model*, and of *companions*, tell *recorder* its path.
 
     A module that is called during backward is computed again by checkpointing: *recompute* gives
     the state of its forward pass back, as `torch.utils.checkpoint` does.
     """
     paths = {id(module): name for name, module in model.named_modules()}
+    for index, companion in enumerate(companions):
+        modules = companion.named_modules(prefix=f"{COMPANION}{index}")
+        paths |= {id(module): name for name, module in modules}
     visit = recorder.modules.visit
     call: Callable[..., Any] = nn.Module._call_impl
 

@@ -12,15 +12,15 @@ import re
 from torch import nn
 
 from estimator.errors import Problem, SpecError, UnsupportedJobError
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.notebook import Notebook
+from estimator.frontends.pytorch.objectives import MODELLED
 from estimator.frontends.pytorch.optimizers import require_known
 from estimator.notes import UnknownCode
-from estimator.spec import CheckpointMode, Framework, JobPhase, JobSpec, ModelSource, Strategy
-from estimator.spec.vocabulary import DeviceMap, KernelSet, LossKind, Objective, Offload, Padding
+from estimator.spec import Framework, JobPhase, JobSpec, ModelSource, Strategy
+from estimator.spec.vocabulary import DeviceMap, Offload, Padding
 
-OBJECTIVES = (Objective.SUPERVISED, Objective.SFT)
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
-SHAPED = (ModelSource.LAYERS, ModelSource.FILE)
+SHAPED = (ModelSource.LAYERS, ModelSource.FILE, ModelSource.KERAS)
 """Sources whose input is any tensor."""
 STRATEGIES = (Strategy.NONE, Strategy.DDP)
 
@@ -69,7 +69,16 @@ def _check_keys(spec: JobSpec) -> None:
 
 
 def _refuse(spec: JobSpec) -> None:
-    training, parallel = spec.training, spec.parallelism
+    parallel = spec.parallelism
+    if spec.objective not in MODELLED:
+        raise UnsupportedJobError(
+            f"objective: '{spec.objective}' is not modelled: what generates its texts, and how "
+            f"much of the card that takes, is not known; known: {', '.join(MODELLED)}",
+            code=UnknownCode.OBJECTIVE,
+            path="objective",
+            hint="estimate the trained part as objective: sft, and give what the engine that "
+            "generates takes as runtime.extraBytes",
+        )
     environment = " ".join(spec.runtime.env.get(name, "") for name in ALLOCATOR_VARIABLES)
     refused = (
         (
@@ -77,24 +86,6 @@ def _refuse(spec: JobSpec) -> None:
             UnknownCode.FRAMEWORK,
             "framework",
             f"'{spec.framework}' is not traced by the PyTorch frontend",
-        ),
-        (
-            spec.objective not in OBJECTIVES,
-            UnknownCode.OBJECTIVE,
-            "objective",
-            f"'{spec.objective}' is not modelled; known: {', '.join(OBJECTIVES)}",
-        ),
-        (
-            spec.adapter is not None,
-            UnknownCode.ADAPTER,
-            "adapter",
-            f"'{spec.adapter.type if spec.adapter else ''}' adapters are not modelled yet",
-        ),
-        (
-            spec.quantization is not None,
-            UnknownCode.QUANTIZATION,
-            "quantization",
-            "quantised bases are not modelled yet",
         ),
         (
             parallel.strategy not in STRATEGIES,
@@ -121,35 +112,10 @@ def _refuse(spec: JobSpec) -> None:
             "offload and device maps are not modelled yet",
         ),
         (
-            training.activation_offload,
-            UnknownCode.FEATURE,
-            "training.activationOffload",
-            "activations on the host are not modelled yet",
-        ),
-        (
-            training.float8 is not None,
-            UnknownCode.PRECISION,
-            "training.float8",
-            "float8 is not modelled yet",
-        ),
-        (
-            training.gradient_checkpointing.mode is CheckpointMode.SELECTIVE
-            or training.gradient_checkpointing.every != 1,
-            UnknownCode.FEATURE,
-            "training.gradientCheckpointing",
-            "selective checkpointing, or of every n-th layer, is not modelled yet",
-        ),
-        (
             re.search(r"backend\s*:\s*cudaMallocAsync", environment) is not None,
             UnknownCode.ALLOCATOR,
             "runtime.env",
             "the cudaMallocAsync backend is not modelled",
-        ),
-        (
-            bool(spec.model.companions),
-            UnknownCode.FEATURE,
-            "model.companions",
-            "frozen models beside the trained one are not modelled yet",
         ),
     )
     for is_refused, code, path, message in refused:
@@ -164,17 +130,7 @@ def _note(spec: JobSpec, notebook: Notebook) -> None:
         (
             training.compile.enabled and not training.compile.records_graphs,
             "training.compile",
-            "traced as eager; a compiler needs less",
-        ),
-        (
-            training.loss is not LossKind.DEFAULT,
-            "training.loss",
-            f"a {training.loss} loss needs less than the default one that was traced",
-        ),
-        (
-            training.kernels is KernelSet.LIGER,
-            "training.kernels",
-            "Liger's kernels keep less than the default ones that were traced",
+            "traced as eager, the loss of a causal language model as compiled; fusing needs less",
         ),
         (
             training.label_smoothing > 0 and spec.model.source is ModelSource.HUGGINGFACE,
@@ -185,12 +141,6 @@ def _note(spec: JobSpec, notebook: Notebook) -> None:
             spec.model.attention is not None and spec.model.source is ModelSource.TIMM,
             "model.attention",
             "timm chooses its attention itself",
-        ),
-        (
-            training.evaluation is not None
-            and (training.evaluation.max_new_tokens > 0 or training.evaluation.collect_logits),
-            "training.evaluation",
-            "generation and collected logits of an evaluation are not traced",
         ),
         (
             spec.input.images_per_sample is not None,

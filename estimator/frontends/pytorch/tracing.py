@@ -17,17 +17,23 @@ import torch
 from torch.optim import optimizer as torch_optimizer
 
 from estimator.errors import EstimatorError, TraceError, UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch import patches
+from estimator.frontends.pytorch.adapters import with_adapter
 from estimator.frontends.pytorch.build import build_job
+from estimator.frontends.pytorch.build.companions import with_companions
 from estimator.frontends.pytorch.build.job import Built, short
 from estimator.frontends.pytorch.build.limits import check_elements
 from estimator.frontends.pytorch.cuda_rules.autocast import bodies_visible, region_of
 from estimator.frontends.pytorch.cuda_rules.dispatcher import cuda_kernels
 from estimator.frontends.pytorch.dtypes import AUTOCAST
+from estimator.frontends.pytorch.float8 import facts_of, with_float8
 from estimator.frontends.pytorch.inference import Inference
 from estimator.frontends.pytorch.kernels import KernelRules, MathSettings
+from estimator.frontends.pytorch.lean import with_lean_parts
 from estimator.frontends.pytorch.load import on_stand_ins
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.pytorch.objectives import as_trained, with_objective, without_first
+from estimator.frontends.pytorch.quantized import with_quantization
 from estimator.frontends.pytorch.record import Recorder
 from estimator.frontends.pytorch.standin import StandIn
 from estimator.frontends.pytorch.support import check_support, note_kernels
@@ -35,7 +41,7 @@ from estimator.frontends.pytorch.training import Trainer
 from estimator.frontends.pytorch.versions import Version, parse_version
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobPhase, JobSpec, Precision
-from estimator.trace import AT_MOST, Trace, TraceBuilder
+from estimator.trace import AT_MOST, Method, Trace, TraceBuilder
 from estimator.traits import Traits
 
 SUMS_IN_PLACE_SINCE = (2, 0)
@@ -59,6 +65,7 @@ def trace(spec: JobSpec, *, traits: Traits, framework: str, build: Builder = bui
     """
     notebook = Notebook()
     check_support(spec, notebook)
+    spec = as_trained(spec)
     version_text, version = _version(spec, notebook)
     builder = TraceBuilder(framework=framework, framework_version=version_text)
     recorder = Recorder(
@@ -71,7 +78,7 @@ def trace(spec: JobSpec, *, traits: Traits, framework: str, build: Builder = bui
         stack.enter_context(_no_garbage_collection())
         _seed()
         stack.enter_context(cuda_kernels(traits, version))
-        built = _build(spec, notebook, build)
+        built = _build(spec, notebook, build, version)
         elements = check_elements(built.model)
         loaded = time.perf_counter()
         stack.enter_context(_patched(spec, built, recorder, version))
@@ -82,6 +89,9 @@ def trace(spec: JobSpec, *, traits: Traits, framework: str, build: Builder = bui
             buildSeconds=f"{loaded - started:.3f}",
             runSeconds=f"{ended - loaded:.3f}",
         )
+        builder.facts.update(facts_of(built.model))
+        if built.is_formula:
+            builder.method = Method.FORMULA
         if built.is_at_most:
             builder.facts[AT_MOST] = "boxes"
         for name in sorted(recorder.bounded):
@@ -120,16 +130,22 @@ def _settings(spec: JobSpec) -> MathSettings:
     )
 
 
-def _build(spec: JobSpec, notebook: Notebook, build: Builder) -> Built:
-    """Return the job's model on stand-ins.
+def _build(spec: JobSpec, notebook: Notebook, build: Builder, version: Version) -> Built:
+    """Return the job's model on stand-ins, stored, adapted and lean as the job has it.
 
     Raises:
         UnsupportedJobError: if building fails for a reason the zoo gives.
     """
     try:
         with patches.no_initialisation(), StandIn():
-            built = build(spec, notebook)
-            on_stand_ins(built.model)
+            built = with_companions(without_first(spec), build(spec, notebook), notebook, build)
+            built = with_quantization(spec, built, notebook)
+            built = with_float8(spec, built, notebook)
+            built = with_lean_parts(spec, built, notebook, version)
+            built = with_adapter(spec, built, notebook)
+            built = with_objective(spec, built, notebook, build)
+            for model in (built.model, *built.companions):
+                on_stand_ins(model)
             note_kernels(built.model, notebook)
             return built
     except EstimatorError:
@@ -152,7 +168,9 @@ def _patched(spec: JobSpec, built: Built, recorder: Recorder, version: Version) 
     """Return the changes to torch that a run needs, in force."""
     stack = ExitStack()
     region = region_of(AUTOCAST.get(spec.training.precision), version)
-    stack.enter_context(patches.module_paths(recorder, built.model, region))
+    stack.enter_context(
+        patches.module_paths(recorder, built.model, region, companions=built.companions)
+    )
     stack.enter_context(built.changes())
     fused = patches.fused_on_stand_ins()
     stack.enter_context(
@@ -181,7 +199,7 @@ def _run(
             job = Inference(spec, built, recorder, notebook, version=version, region=region)
         job.run()
         recorder.close()
-    except EstimatorError:
+    except (EstimatorError, MemoryError):
         raise
     except Exception as error:
         raise TraceError(f"model: tracing failed: {short(error)}") from error

@@ -9,19 +9,23 @@ model that is recorded in its second step has a third (`graphs.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from estimator.errors import UnsupportedJobError
-from estimator.frontends.pytorch.build.job import Batch, Built, Shapes
+from estimator.errors import Problem, SpecError, UnsupportedJobError
+from estimator.frontends.notebook import Notebook
+from estimator.frontends.pytorch.build.job import Built, Shapes
+from estimator.frontends.pytorch.checkpointing import with_checkpoints
 from estimator.frontends.pytorch.clipping import LossScale, clip
 from estimator.frontends.pytorch.dtypes import DTYPES
+from estimator.frontends.pytorch.evaluation import evaluate
 from estimator.frontends.pytorch.graphs import execution_of
 from estimator.frontends.pytorch.load import load_model
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.pytorch.offloading import Offload
 from estimator.frontends.pytorch.optimizers import Parameters, Stepper, make_optimizer
 from estimator.frontends.pytorch.parallel import BucketViews, bucket_sizes
 from estimator.frontends.pytorch.prefetch import Prefetcher
@@ -29,8 +33,8 @@ from estimator.frontends.pytorch.record import Recorder
 from estimator.frontends.pytorch.versions import Version
 from estimator.frontends.pytorch.zero_grad import zero_grad_of
 from estimator.notes import UnknownCode
-from estimator.spec import CheckpointMode, JobSpec, Precision, Strategy
-from estimator.trace import Phase, Role
+from estimator.spec import JobSpec, Precision, Strategy
+from estimator.trace import MANAGED_STREAM, Phase, Role
 
 MICRO_STEPS = 2
 """Micro-steps traced of an accumulation: the first makes gradients, later ones add to them."""
@@ -69,6 +73,9 @@ class Trainer:
             set_to_none=self.zero_grad.set_to_none,
         )
         self.kept: dict[str, Any] = {}
+        self.offloaded: Callable[[], AbstractContextManager[None]] = (
+            Offload(self.model) if spec.training.activation_offload else nullcontext
+        )
         self.region = region
         self.masters: Parameters = ()
         self.averaged: list[torch.Tensor] = []
@@ -89,8 +96,13 @@ class Trainer:
 
     def _load(self) -> None:
         recorder, training = self.recorder, self.spec.training
-        load_model(recorder, self.model)
-        self._checkpoint()
+        load_model(recorder, self.model, *self.built.companions)
+        if not self.parameters:
+            message = "has nothing to train; a job that trains nothing is phase: infer"
+            raise SpecError([Problem(path="model", message=message)])
+        with_checkpoints(
+            self.built, training.gradient_checkpointing, is_compiled=training.compile.enabled
+        )
         trained: Parameters = self.parameters
         if training.master_weights:
             with recorder.making(Role.OPTIMIZER):
@@ -114,25 +126,26 @@ class Trainer:
         with recorder.making(Role.OPTIMIZER):
             if training.precision is Precision.AMP_FP16:
                 self.loss_scale = LossScale()
-            self.optimizer = make_optimizer(self.spec, trained, self.notebook, self.version)
+            self.optimizer = self._optimizer_of(trained)
         if training.optimizer.in_backward:
             self._step_in_backward()
+
+    def _optimizer_of(self, parameters: Parameters) -> Stepper:
+        """Return the job's optimizer over *parameters*."""
+        modules = (each for each in self.model.modules() if isinstance(each, nn.Embedding))
+        embeddings = frozenset(id(each.weight) for each in modules)
+        return make_optimizer(
+            self.spec,
+            parameters,
+            self.notebook,
+            self.version,
+            embeddings=embeddings,
+            managed=partial(self.recorder.on_stream, MANAGED_STREAM),
+        )
 
     def _averaged_of(self) -> tuple[torch.Tensor, ...]:
         """Return what an exponential moving average follows."""
         return (*self.model.parameters(), *self.model.buffers())
-
-    def _checkpoint(self) -> None:
-        mode = self.spec.training.gradient_checkpointing
-        if mode.mode is not CheckpointMode.FULL:
-            return
-        if self.built.checkpoint is None:
-            raise UnsupportedJobError(
-                "training.gradientCheckpointing: this model has no switch for it",
-                code=UnknownCode.FEATURE,
-                path="training.gradientCheckpointing",
-            )
-        self.built.checkpoint(mode.reentrant)
 
     def _step_in_backward(self) -> None:
         """Give each parameter an optimizer that runs as soon as its gradient is there."""
@@ -142,10 +155,7 @@ class Trainer:
                 code=UnknownCode.OPTIMIZER,
                 path="training.optimizer.inBackward",
             )
-        steppers = {
-            id(p): make_optimizer(self.spec, [p], self.notebook, self.version)
-            for p in self.parameters
-        }
+        steppers = {id(p): self._optimizer_of([p]) for p in self.parameters}
         recorder = self.recorder
 
         def update(parameter: torch.Tensor) -> None:
@@ -176,7 +186,10 @@ class Trainer:
         recorder.enter(Phase.FORWARD, step=step)
         batch = self.kept["batch"] = self.batches.next()
         with self.region():
-            outputs = self._outputs(self.execution.forward(batch))
+            with torch.no_grad():
+                self.built.run_companions(self.shapes)
+            with self.offloaded():
+                outputs = self._outputs(self.execution.forward(batch))
             if keep:
                 self.kept["outputs"] = outputs
             loss = self.built.loss(outputs, batch)
@@ -256,25 +269,16 @@ class Trainer:
         return bool(empty.every_steps) or empty.before_longest
 
     def _evaluate(self, step: int) -> None:
-        """Run forward passes of the evaluation's shape after the training steps."""
-        evaluation = self.spec.training.evaluation
-        assert evaluation is not None
-        self.recorder.enter(Phase.EVALUATION, step=step)
-        shapes = Shapes(
-            batch_size=evaluation.batch_size,
-            sequence_length=evaluation.sequence_length or self.spec.input.sequence_length,
+        kept = evaluate(
+            self.spec,
+            self.built,
+            self.recorder,
+            self.notebook,
+            execution=self.execution,
+            region=self.region,
+            step=step,
         )
-        self.model.eval()
-        keep = self.spec.training.keep_outputs
-        for _ in range(self.execution.num_runs):
-            with torch.no_grad():
-                with self.recorder.making(Role.INPUT):
-                    batch: Batch = self.built.make_batch(shapes)
-                with self.region():
-                    outputs = self.execution.forward(batch)
-            if keep:
-                self.kept["outputs"] = outputs
-            del outputs, batch
+        self.kept |= kept
 
 
 def _converted(value: Any, dtype: torch.dtype) -> Any:

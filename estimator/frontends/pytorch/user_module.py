@@ -21,12 +21,12 @@ from torch.nn import functional
 from transformers import PreTrainedModel
 
 from estimator.errors import Problem, SpecError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch import FRAMEWORK
 from estimator.frontends.pytorch.build.heads import head_of
 from estimator.frontends.pytorch.build.huggingface import built_transformer
 from estimator.frontends.pytorch.build.job import Batch, Built, Shapes, short, stand_in
 from estimator.frontends.pytorch.dtypes import WEIGHTS
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.patches import replaced
 from estimator.frontends.pytorch.tracing import trace
 from estimator.notes import AssumptionCode

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.versions import Version
 from estimator.notes import AssumptionCode
 from estimator.spec import JobSpec

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.capacity.classes import declared_class
 from admission.capacity.eligibility import (
     QUEUE_LABEL,
     Obstacle,
@@ -19,6 +18,7 @@ from admission.capacity.eligibility import (
     gets_tolerations,
     reach_of,
 )
+from admission.capacity.named import declared_class
 from admission.errors import RequestError
 from admission.values import NodeClass, NodeFacts
 from tests.builders import GPU, device, node_class, unit

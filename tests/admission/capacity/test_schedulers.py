@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from admission.capacity.classes import classes_of, declared_class
+from admission.capacity.classes import classes_of
 from admission.capacity.eligibility import reach_of
+from admission.capacity.named import declared_class
 from admission.codes import Verdict
 from admission.decision import Cause, class_verdict
 from admission.share import Share

@@ -10,9 +10,9 @@ from typing import Any
 
 from admission.certificates.issuing import Authority
 from admission.certificates.kept import Kept, read_kept
-from admission.certificates.objects import Found
 from admission.certificates.registration import GROUP
 from admission.errors import ClusterError
+from admission.objects import Found
 from admission.values import Json
 
 SECRETS = "/api/v1/namespaces/vramgate-system/secrets"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from admission.certificate_settings import CertificateSettings
+from admission.certificate_settings import CertificateSettings, SecretPlace
 from admission.certificates.keeper import Keeper
-from admission.certificates.problems import CertificateProblem
+from admission.certificates.problems import CertificateProblem, Telling
 from tests.admission.certificates.cluster import (
     MUTATING,
     START,
@@ -20,20 +20,26 @@ PROPAGATION_SECONDS = 60.0
 class Replica:
     """One keeper, with a clock that goes with the cluster's, and what it told."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, secret: str = "vramgate-certificates") -> None:
         self.cluster = cluster
         self.skew = timedelta()
         self.problems: frozenset[CertificateProblem] = frozenset()
+        self.num_injections = 0
         self.keeper = Keeper(
             cluster,
-            CertificateSettings(propagation_seconds=PROPAGATION_SECONDS),
-            tell=self._told,
+            CertificateSettings(
+                propagation_seconds=PROPAGATION_SECONDS, secret=SecretPlace(name=secret)
+            ),
+            tell=Telling(problems=self._told, injected=self._count_injection),
             clock=lambda: cluster.now + self.skew,
             monotonic=lambda: (cluster.now - START).total_seconds(),
         )
 
     def _told(self, problems: frozenset[CertificateProblem]) -> None:
         self.problems = problems
+
+    def _count_injection(self) -> None:
+        self.num_injections += 1
 
     def turn(self) -> float:
         """Take a turn; return the longest wait for the next."""

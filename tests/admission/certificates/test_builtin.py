@@ -14,7 +14,7 @@ import yaml
 from admission.certificate_settings import CertificateSettings
 from admission.certificates.builtin import cut_version, kept_certificates
 from admission.certificates.issuing import new_authority
-from admission.certificates.problems import CertificateProblem
+from admission.certificates.problems import CertificateProblem, Telling
 from admission.certificates.served import StoredCertificate
 from admission.cluster import Client, connect
 from admission.config import ServerSettings
@@ -62,7 +62,9 @@ def nobody(tmp_path: Path) -> Client:
 async def test_start_waits_for_no_api_server(nobody: Client) -> None:
     """Health can be answered at once; what is missing is named, and the end is not held up."""
     told: list[Told] = []
-    async with kept_certificates(nobody, CertificateSettings(), tell=told.append) as keeper:
+    async with kept_certificates(
+        nobody, CertificateSettings(), tell=Telling(problems=told.append)
+    ) as keeper:
         assert keeper.not_ready() == "there is no certificate yet"
         await until(lambda: bool(told))
         reason = keeper.not_ready()
@@ -83,7 +85,7 @@ async def test_fault_of_ours_is_told(nobody: Client) -> None:
             raise RuntimeError("a bug")
 
     settings = CertificateSettings()
-    async with kept_certificates(nobody, settings, tell=tell, fault_seconds=0.01):
+    async with kept_certificates(nobody, settings, tell=Telling(problems=tell), fault_seconds=0.01):
         await until(lambda: len(told) >= 3)
 
     assert told[1:3] == [{CertificateProblem.FAULT}, {CertificateProblem.API_SERVER}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from admission.certificates.issuing import new_authority
 from admission.certificates.keeper import LONGEST_PAUSE_SECONDS
 from admission.certificates.problems import CertificateProblem
 from tests.admission.certificates.cluster import (
+    MUTATING,
     SECRET,
     START,
     VALIDATING,
@@ -256,6 +258,45 @@ def test_fault_of_ours_is_a_problem_too() -> None:
 
     assert replica.problems == {CertificateProblem.FAULT}
     assert replica.is_ready
+
+
+def test_hand_edited_ca_bundle_is_put_back_told_and_counted(lines: Lines) -> None:
+    """One line and one count; what is served is the same."""
+    cluster, replica = installed()
+    before, num_before = replica.served, replica.num_injections
+    lines.clear()
+    edited = copy.deepcopy(cluster.objects[MUTATING])
+    edited["webhooks"][0]["clientConfig"]["caBundle"] = "QUJD"
+    cluster.put(MUTATING, edited)
+
+    for _ in range(3):
+        replica.turn()
+
+    assert cluster.bundles(MUTATING) == {cluster.kept.pem}
+    assert [(line["event"], line["registration"]) for line in lines] == [
+        ("ca bundle injected", "mutatingwebhookconfigurations/vramgate")
+    ]
+    assert replica.num_injections == num_before + 1
+    assert replica.served == before
+    assert not replica.problems
+
+
+def test_two_installs_with_one_registration_name_each_other_and_slow_down(lines: Lines) -> None:
+    """Two releases of one name, each with a Secret of its own: neither can win, both say so."""
+    cluster, first = installed()
+    second = Replica(cluster, secret="certificates-of-another")
+    lines.clear()
+
+    for _ in range(6):
+        for replica in (first, second):
+            replica.turn()
+            cluster.wait(seconds=1)
+
+    for replica in (first, second):
+        assert replica.problems == {CertificateProblem.WEBHOOK_CONTESTED}
+        assert replica.served
+    told = [line for line in lines if line["event"] == "certificate problem"]
+    assert [line["problem"] for line in told] == ["webhook-contested"] * 2
 
 
 def test_two_who_undo_each_other_slow_down() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rich.console import Console
 from admission.codes import Action, Mode, Steer, Verdict
 from admission.commands.cases import read_case
 from admission.commands.explain import explain
+from admission.commands.explain_rules import Rules
 from admission.commands.explain_steer import Explained, bare, steered
 from admission.commands.explain_table import print_judgements
 from admission.decision import Policy
@@ -64,7 +66,8 @@ async def explained(
         nodes=None if gpu else str(folder / "nodes.yaml"),
         gpu=gpu,
     )
-    (found,) = await explain(case, estimator=FixedEstimator(), policy=Policy(mode=mode))
+    case = replace(case, rules=Rules(mode=mode))
+    (found,) = await explain(case, estimator=FixedEstimator())
     return found
 
 
@@ -183,3 +186,32 @@ async def test_what_is_only_observed_is_not_steered(tmp_path: Path, kind: str) -
     found = await explained(tmp_path, obj)
 
     assert found.sentence == ""
+
+
+async def test_claim_template_beside_the_job_is_shown_with_a_selector(tmp_path: Path) -> None:
+    """Who applies both together can write it; the webhook sees one of them at a time."""
+    claim = {"name": "gpu", "resourceClaimTemplateName": "one-gpu"}
+    template = pod(annotations={"vramgate.dev/spec": json.dumps(spec_document())})
+    template["spec"]["resourceClaims"] = [claim]
+    template["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}
+    beside = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one-gpu"},
+        "spec": {"spec": {"devices": devices}},
+    }
+    (tmp_path / "job.yaml").write_text(
+        yaml.safe_dump_all([beside, {**job(), "spec": {"template": template}}])
+    )
+    (tmp_path / "nodes.yaml").write_text(yaml.safe_dump_all(nodes()))
+    case = read_case([str(tmp_path / "job.yaml")], nodes=str(tmp_path / "nodes.yaml"))
+
+    (found,) = await explain(case, estimator=FixedEstimator())
+
+    (shown,) = explanation_of(found.judgement, found.terms)["steer"]["resourceClaimTemplates"]
+    (request,) = shown["spec"]["spec"]["devices"]["requests"]
+    (selector,) = request["exactly"]["selectors"]
+    assert "device.capacity['gpu.nvidia.com'].memory.compareTo" in selector["cel"]["expression"]
+    assert {**shown, "spec": beside["spec"]} == beside
+    assert "ResourceClaimTemplate one-gpu lacks a selector" in found.sentence

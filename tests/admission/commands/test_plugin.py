@@ -116,7 +116,11 @@ def test_nodes_and_config_maps_come_from_the_current_context(
 
     (entry,) = json.loads(capsys.readouterr().out)
     assert status == 0
-    assert server.asked == ["/api/v1/nodes", "/api/v1/namespaces/team/configmaps/spec"]
+    assert server.asked == [
+        "/api/v1/nodes",
+        "/api/v1/namespaces/team",
+        "/api/v1/namespaces/team/configmaps/spec",
+    ]
     assert entry["verdict"] == "unknown"
     assert "cobol" in json.dumps(entry["unknowns"])
     assert [each["class"] for each in entry["nodes"]] == ["Tesla-T4"]

@@ -10,6 +10,7 @@ import pytest
 from admission.detect.deepspeed import DeepSpeed, deepspeed_of, put_deepspeed, read_deepspeed
 from admission.detect.draft import Draft
 from admission.detect.files import File
+from tests.admission.detect.jobs import found, read_with_files
 
 WHOLE = {
     "train_micro_batch_size_per_gpu": 4,
@@ -52,7 +53,7 @@ def test_what_is_said_is_put() -> None:
             "gradientAccumulationSteps": 2,
             "precision": "bf16",
             "masterWeights": True,
-            "optimizer": {"name": "adamw"},
+            "optimizer": {"name": "adamw", "fused": True},
             "clipGradNorm": True,
         },
     }
@@ -152,3 +153,28 @@ def test_a_file_that_is_not_seen_says_why() -> None:
     found = read_deepspeed(File(path="ds.json", problem="is inside the image"))
 
     assert found == DeepSpeed(problem="is inside the image")
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "expected"),
+    [
+        ({"type": "SGD"}, {"name": "sgd"}),
+        ({"type": "Lion"}, {"name": "lion"}),
+        ({"type": "AdamW"}, {"name": "adamw", "fused": True}),
+        ({"type": "AdamW", "params": {"torch_adam": True}}, {"name": "adamw"}),
+    ],
+)
+@pytest.mark.parametrize("flags", ["", " --optim adafactor"])
+def test_the_optimizer_of_the_configuration_is_the_one_that_runs(
+    optimizer: dict[str, object], expected: dict[str, object], flags: str
+) -> None:
+    """DeepSpeed builds it: neither the Trainer's default nor --optim counts."""
+    reading = read_with_files(
+        "deepspeed --num_gpus 2 run_clm.py --model_name_or_path gpt2 --do_train --dataset_name x "
+        f"--per_device_train_batch_size 4 --deepspeed /c/ds.json --output_dir /o{flags}",
+        gpus=2,
+        ds__json=json.dumps({"optimizer": optimizer, "zero_optimization": {"stage": 2}}),
+    )
+
+    assert found(reading, "training.optimizer") == {"training.optimizer": expected}
+    assert reading.sources["training.optimizer"].endswith("ds.json optimizer.type")

@@ -14,9 +14,9 @@ import pytest
 
 from admission.detect import read_unit
 from admission.detect.budget import MAX_DOCUMENTS, MAX_MODELS
-from admission.detect.files import MAX_SOURCES
 from admission.detect.lookup import Lookup
 from admission.detect.model_files import read_model_file
+from admission.detect.mounts import MAX_SOURCES
 from admission.values import Document, Documents, Reading
 from admission.workloads import read_workload
 from tests.admission.detect.jobs import container, job, read, read_script, read_with_files

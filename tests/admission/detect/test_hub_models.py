@@ -74,3 +74,70 @@ def test_a_model_that_the_hub_does_not_tell_is_named(files: dict[str, str], reas
 
     assert codes(found) == [ReasonCode.DOCUMENT]
     assert reason in found.unknowns[0].reason
+
+
+BNB = {
+    "quant_method": "bitsandbytes",
+    "load_in_4bit": True,
+    "load_in_8bit": False,
+    "bnb_4bit_quant_type": "nf4",
+    "bnb_4bit_use_double_quant": True,
+    "bnb_4bit_compute_dtype": "bfloat16",
+    "llm_int8_skip_modules": ["lm_head"],
+}
+
+
+@pytest.mark.parametrize(
+    ("packed", "expected"),
+    [
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, {"bits": 4, "scheme": "gptq"}),
+        ({"quant_method": "awq", "bits": 4, "version": "gemm"}, {"bits": 4, "scheme": "awq"}),
+        ({"load_in_8bit": True}, {"bits": 8, "scheme": "int8"}),
+        (
+            BNB,
+            {
+                "bits": 4,
+                "scheme": "nf4",
+                "doubleQuant": True,
+                "computeDtype": "bf16",
+                "skipModules": ["lm_head"],
+            },
+        ),
+        ({"quant_method": "mxfp4"}, None),
+        ({"quant_method": "gptq", "bits": "four"}, None),
+        ({"load_in_4bit": True, "bnb_4bit_quant_type": ["nf4"]}, None),
+    ],
+    ids=["gptq", "awq", "int8", "nf4", "mxfp4", "no-number", "no-word"],
+)
+def test_packed_weights_are_said_as_the_checkpoint_has_them(
+    packed: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    """What a spec has no word for is left to the estimator, which names it."""
+    config = json.dumps({**json.loads(CONFIG), "quantization_config": packed})
+    found = reading("org/new", documents=hub("hf://org/new@main", config__json=config))
+
+    assert found.spec is not None
+    if expected is None:
+        assert found.spec.quantization is None
+    else:
+        stated = found.spec.quantization.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        assert stated == expected
+        assert found.sources["quantization"].startswith("hf://org/new")
+
+
+def test_the_owners_word_beats_the_checkpoints() -> None:
+    """A spec that says how it is loaded says it whole."""
+    model = {"source": "huggingface", "name": "org/new"}
+    stated = {
+        "framework": "pytorch",
+        "model": model,
+        "input": {"batchSize": 1},
+        "quantization": {"bits": 8, "scheme": "int8"},
+    }
+    config = json.dumps({**json.loads(CONFIG), "quantization_config": BNB})
+    documents = hub("hf://org/new@main", config__json=config)
+    found = read(job(container(), annotations={SPEC: json.dumps(stated)}), documents=documents)
+
+    assert found.spec is not None
+    assert found.spec.quantization is not None
+    assert found.spec.quantization.scheme == "int8"

@@ -261,7 +261,6 @@ def test_what_a_launcher_inside_a_script_says_is_kept() -> None:
         ("mpirun", "-np", "many", "python", *HF),
         ("horovodrun", "-np", "$N", "python", *HF),
         ("axolotl",),
-        ("axolotl", "--help"),
         ("tune", "run"),
         ("nemo", "llm"),
         ("composer",),

@@ -1,4 +1,4 @@
-"""Model files that a spec names: Keras configurations and MXNet symbols, nothing else."""
+"""Model files that a spec names: Keras configurations, MXNet symbols, ONNX graphs, nothing else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from admission.codes import ReasonCode
+from admission.detect.compiled import compiled_training
 from admission.values import Document
+from tests.admission.detect.hdf5_files import LATEST, OLD
 from tests.admission.detect.jobs import codes, container, job, read
+from tests.admission.detect.onnx_files import PERCEPTRON
 
 SPEC = "vramgate.dev/spec"
 KERAS = json.dumps({"class_name": "Sequential", "config": {"name": "net", "layers": []}})
@@ -44,6 +47,9 @@ def reading(document: Document, *, source: str = "keras", key: str = "m.json") -
         (Document(files={"m.json": KERAS}), "keras"),
         (Document(blobs={"m.json": archive(config__json=KERAS, model__weights__h5="x")}), "keras"),
         (Document(files={"m.json": SYMBOL}), "mxnet"),
+        (Document(blobs={"m.json": OLD}), "keras"),
+        (Document(blobs={"m.json": LATEST}), "keras"),
+        (Document(blobs={"m.json": PERCEPTRON}), "file"),
     ],
 )
 def test_the_architecture_is_taken_from_the_file(document: Document, source: str) -> None:
@@ -62,7 +68,13 @@ def test_the_architecture_is_taken_from_the_file(document: Document, source: str
         (Document(files={}), "has no key m.json"),
         (Document(files={"m.json": "import torch"}), "neither a Keras configuration"),
         (Document(files={"m.json": "[1, 2]"}), "neither a Keras configuration"),
-        (Document(blobs={"m.json": b"\x89HDF\r\n"}), "HDF5"),
+        (Document(blobs={"m.json": OLD[:40]}), "HDF5 file that is cut off"),
+        (
+            Document(blobs={"m.json": OLD.replace(b"model_config", b"model_confug")}),
+            "weights alone",
+        ),
+        (Document(blobs={"m.json": OLD.replace(b'{"class_name"', b'["class_name"')}), "no JSON"),
+        (Document(blobs={"m.json": PERCEPTRON[:90]}), "ONNX graph and is cut off"),
         (Document(blobs={"m.json": b"PK\x03\x04garbage"}), "archive without"),
         (Document(blobs={"m.json": archive(config__json="0" * (2 << 20))}), "archive without"),
         (Document(blobs={"m.json": archive(other__json=KERAS)}), "archive without"),
@@ -77,8 +89,36 @@ def test_what_is_no_model_file_says_why(document: Document, problem: str) -> Non
     assert problem in found.unknowns[0].reason
 
 
-def test_an_onnx_graph_is_not_read_yet() -> None:
-    """It is told by its name: its bytes are nobody's text."""
-    found = reading(Document(blobs={"m.onnx": b"\x08\x07"}), source="file", key="m.onnx")
+def test_the_optimizer_a_model_was_compiled_with_counts() -> None:
+    """Keras writes it beside the architecture: where nobody says another, it is the job's."""
+    found = reading(Document(blobs={"m.h5": OLD}), key="m.h5")
 
-    assert "ONNX" in found.unknowns[0].reason
+    optimizer = found.spec.training.optimizer
+    assert (optimizer.name, optimizer.momentum, optimizer.nesterov) == ("sgd", 0.9, True)
+    assert found.sources["training.optimizer.name"] == "configmap/models/m.h5"
+
+
+@pytest.mark.parametrize(
+    ("compiled", "training"),
+    [
+        ({"optimizer": "adam"}, {"optimizer": {"name": "adam"}}),
+        (
+            {
+                "optimizer": {
+                    "class_name": "AdamW",
+                    "config": {"weight_decay": 0.1, "use_ema": True},
+                }
+            },
+            {"optimizer": {"name": "adamw", "weightDecay": 0.1}, "ema": True},
+        ),
+        ({"optimizer": {"class_name": "LossScaleOptimizer", "config": {}}}, {}),
+        ({"optimizer": {"class_name": "mine>Adam", "config": {}}}, {}),
+        ({"optimizer": {"class_name": ["Adam"]}}, {}),
+        ({"optimizer": 3}, {}),
+        ([], {}),
+        (None, {}),
+    ],
+)
+def test_only_plain_optimizers_are_taken(compiled: object, training: dict[str, Any]) -> None:
+    """Others are left to the estimator's default, which it lists."""
+    assert compiled_training(compiled) == training

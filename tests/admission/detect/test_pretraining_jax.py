@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.admission.detect.jobs import container, found, job, read, read_args
+from tests.admission.detect.jobs import container, found, job, pytorchjob, read, read_args
 
 PERF = ("python3", "/usr/local/bin/fuji-train-perf.py")
 TRAINER = ("python3", "-m", "axlearn.common.launch_trainer_main", "--module=text.gpt.c4_trainer")
@@ -172,3 +172,26 @@ def test_what_of_maxtext_cannot_be_read_is_named(pair: str) -> None:
 
     assert reading.spec is None
     assert reading.unknowns
+
+
+def test_maxtext_replicates_its_shards_over_the_axis_data() -> None:
+    """Two slices of eight devices: sixteen replicas, each group of eight holds the whole state."""
+    reading = read(
+        pytorchjob(
+            container(
+                *MAXTEXT,
+                "model_name=llama2-7b",
+                "per_device_batch_size=2",
+                "ici_fsdp_parallelism=8",
+                "dcn_data_parallelism=2",
+                gpus=8,
+                env={"NNODES": "2"},
+            ),
+            workers=1,
+        )
+    )
+
+    assert found(reading, "parallelism.dataParallel", "parallelism.shardGroup") == {
+        "parallelism.dataParallel": 16,
+        "parallelism.shardGroup": 8,
+    }

@@ -183,3 +183,24 @@ def test_a_null_number_of_gpus_is_said() -> None:
 
     assert any("the number of GPUs null" in warning for warning in reading.warnings)
     assert ReasonCode.TEMPLATE in codes(reading)
+
+
+@pytest.mark.parametrize("value", ["none", "void"])
+def test_a_container_that_hides_its_gpus_is_a_doubt(value: str) -> None:
+    """Some runtimes go by the variable and others do not: nobody is refused on it."""
+    reading = read_args(
+        "python", IMAGENET, "-a", "resnet18", "-b", "32", env={"NVIDIA_VISIBLE_DEVICES": value}
+    )
+
+    assert found(reading, BATCH) == {BATCH: 32}
+    assert not reading.is_certain
+    assert any("NVIDIA_VISIBLE_DEVICES" in warning for warning in reading.warnings)
+
+
+def test_all_devices_are_what_the_pod_asks_for() -> None:
+    """`all` is written everywhere."""
+    reading = read_args(
+        "python", IMAGENET, "-a", "resnet18", "-b", "32", env={"NVIDIA_VISIBLE_DEVICES": "all"}
+    )
+
+    assert reading.is_certain

@@ -11,12 +11,14 @@ import pytest
 from admission.detect import scripts
 from admission.detect.invocation import Invocation, Launch
 from admission.detect.recipes import Recipe, load_recipe
+from admission.detect.recipes.tables import load_table
 from admission.detect.scripts import families_in, families_of
 from admission.detect.scripts.diffusion_scripts import SCRIPTS
-from admission.detect.scripts.index import entries_for
+from admission.detect.scripts.index import NAMES, entries_for
 from admission.detect.scripts.table import ENTRIES
 from admission.detect.scripts.tasks import EXAMPLES
 from admission.detect.words import Word
+from tools.recipe_names import names as recipe_names
 
 RECIPES = tuple(load_recipe(name) for entry in ENTRIES for name in entry.recipes)
 OTHERS = (
@@ -117,3 +119,18 @@ def test_a_script_of_its_own_leads_to_its_family(recipe: Recipe) -> None:
     """What only one program has is found whatever else stands on the command line."""
     for name in recipe.unique:
         assert families_of(call(name, "--lr=1")), name
+
+
+def test_no_recipe_is_read_to_find_that_it_is_not_meant() -> None:
+    """The table of names tells: a script of nobody's opens none of sixty files."""
+    load_recipe.cache_clear()
+
+    entries = entries_for(call("serve_my_model"))
+
+    assert not entries
+    assert load_recipe.cache_info().currsize == 0
+
+
+def test_the_table_of_names_is_what_the_recipes_say() -> None:
+    """`python -m tools.recipe_names` was run after the last change of a recipe."""
+    assert load_table(NAMES) == recipe_names()

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.codes import Action, Mode, Operation, ReasonCode, Verdict
 from admission.decision import Cause, Change, Policy
 from admission.judge.judging import judge
-from admission.review import Operation
 from admission.values import Finding, Judgement, NodeClass, Unit, Workload
 from estimator.device import Device
 from estimator.errors import (

@@ -6,9 +6,9 @@ import asyncio
 import json
 from dataclasses import replace
 
-from admission.capacity.classes import declared_class
-from admission.judge.judging import Views, read_views
+from admission.capacity.named import declared_class
 from admission.judge.rounds import MAX_DOCUMENTS, MAX_ROUNDS, in_rounds
+from admission.judge.views import Views, read_views
 from admission.values import Document, Documents, Workload
 from admission.workloads import read_workload
 from tests.admission.detect.jobs import container, job

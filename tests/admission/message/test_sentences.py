@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission.capacity.classes import declared_class
+from admission.capacity.named import declared_class
 from admission.codes import ReasonCode, Verdict
 from admission.decision import Cause, class_verdict
 from admission.message.hints import article

@@ -9,9 +9,8 @@ from typing import Any
 
 from admission.capacity.classes import classes_of
 from admission.capacity.eligibility import reach_of
-from admission.codes import Steer, Verdict
+from admission.codes import Operation, Steer, Verdict
 from admission.decision import best_of, class_verdict, unit_verdict, worst_verdict
-from admission.review import Operation
 from admission.steer.checking import checked
 from admission.steer.operations import operations
 from admission.steer.permission import Permission, permission_of

@@ -1,15 +1,18 @@
-"""Devices that are claimed (DRA): nothing is patched, the selector is told."""
+"""Devices that are claimed (DRA): nothing is patched, the selector is told, and written beside."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
-from admission.codes import Steer, Verdict
-from admission.review import Operation
-from admission.steer.claims import claim_advice, selector
+import pytest
+
+from admission.codes import Operation, Steer, Verdict
+from admission.steer.claims import claim_advice, claim_templates, selector
 from admission.steer.permission import ALL, permission_of
 from admission.steer.plan import Steering, plans_of
-from admission.values import ClassVerdict, UnitJudgement
+from admission.values import ClassVerdict, Document, Documents, UnitJudgement
 from admission.workloads.resources import CLAIM
 from estimator.units import GIB, MIB
 from tests.builders import device, judged, node_class, unit, verdict_on, workload
@@ -65,3 +68,124 @@ def test_claimed_devices_are_not_patched() -> None:
 
     assert permission_of(job, Operation.CREATE, stored=None) == ALL
     assert not plan.terms
+
+
+def taking(judged: UnitJudgement, claim: str = "gpu", request: str = "") -> UnitJudgement:
+    """Return *judged* as a container that takes *claim*, made from the template `one-gpu`."""
+    taken = {"name": claim, **({"request": request} if request else {})}
+    pod = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]}
+    container = {"resources": {"claims": [taken]}}
+    return replace(judged, unit=replace(judged.unit, pod=pod, container_spec=container))
+
+
+def template(*requests: Any, version: str = "resource.k8s.io/v1") -> Documents:
+    """Return the documents beside a job: the template `one-gpu` with these requests."""
+    spec = {"spec": {"devices": {"requests": list(requests)}}}
+    body = {
+        "apiVersion": version,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one-gpu"},
+        "spec": spec,
+    }
+    return {"resourceclaimtemplate/one-gpu": Document(files={"": json.dumps(body)})}
+
+
+def requests_of(documents: Documents, *units: UnitJudgement) -> list[Any]:
+    """Return the requests of the one changed template; none if none is changed."""
+    changed = claim_templates(units, documents)
+    return [one for each in changed for one in each["spec"]["spec"]["devices"]["requests"]]
+
+
+NEED = 20 * GIB // MIB + GIB // MIB
+WRITTEN = {"cel": {"expression": selector(NEED * MIB)}}
+GPU_CLASS = {"deviceClassName": "gpu.nvidia.com"}
+ONE = taking(claimed(16 * GIB, 24 * GIB, need=20 * GIB))
+
+
+@pytest.mark.parametrize(
+    ("request_", "written", "version"),
+    [
+        (
+            {"name": "gpu", "exactly": GPU_CLASS},
+            {"name": "gpu", "exactly": {**GPU_CLASS, "selectors": [WRITTEN]}},
+            "resource.k8s.io/v1",
+        ),
+        (
+            {"name": "gpu", "exactly": {**GPU_CLASS, "selectors": [{"cel": {"expression": "a"}}]}},
+            {
+                "name": "gpu",
+                "exactly": {**GPU_CLASS, "selectors": [{"cel": {"expression": "a"}}, WRITTEN]},
+            },
+            "resource.k8s.io/v1",
+        ),
+        (
+            {"name": "gpu", "firstAvailable": [{"name": "a", **GPU_CLASS}, {"name": "b"}]},
+            {
+                "name": "gpu",
+                "firstAvailable": [
+                    {"name": "a", **GPU_CLASS, "selectors": [WRITTEN]},
+                    {"name": "b"},
+                ],
+            },
+            "resource.k8s.io/v1",
+        ),
+        (
+            {"name": "gpu", **GPU_CLASS, "selectors": None},
+            {"name": "gpu", **GPU_CLASS, "selectors": [WRITTEN]},
+            "resource.k8s.io/v1beta1",
+        ),
+    ],
+    ids=["exactly", "beside another", "alternatives", "flat"],
+)
+def test_selector_is_written_into_the_template_beside_the_job(
+    request_: Any, written: Any, version: str
+) -> None:
+    """Whatever else it asks stays; in each version's own place."""
+    assert requests_of(template(request_, version=version), ONE) == [written]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}},
+        {
+            "name": "gpu",
+            "exactly": {
+                **GPU_CLASS,
+                "selectors": [
+                    {
+                        "cel": {
+                            "expression": "device.capacity['gpu.nvidia.com'].memory.isLessThan(x)"
+                        }
+                    }
+                ],
+            },
+        },
+    ],
+    ids=["another driver", "their own"],
+)
+def test_what_is_not_ours_to_write_stays(request_: Any) -> None:
+    """Other drivers' devices have other capacities; a person's word on memory is theirs."""
+    assert requests_of(template(request_), ONE) == []
+
+
+def test_only_the_request_that_is_taken_is_changed() -> None:
+    """A template may claim several devices; of two containers the larger need counts."""
+    documents = template({"name": "a", "exactly": GPU_CLASS}, {"name": "b", "exactly": GPU_CLASS})
+    larger = taking(claimed(16 * GIB, 24 * GIB, need=22 * GIB), request="b")
+    smaller = taking(claimed(16 * GIB, 24 * GIB, need=20 * GIB), request="b")
+
+    first, second = requests_of(documents, smaller, larger)
+
+    assert first == {"name": "a", "exactly": GPU_CLASS}
+    assert second["exactly"]["selectors"] == [{"cel": {"expression": selector(23 * GIB)}}]
+
+
+def test_template_that_is_not_beside_the_job_is_not_made_up() -> None:
+    """Nor one of a version that selects in another way, nor where every device holds the job."""
+    asked = {"name": "gpu", "exactly": GPU_CLASS}
+
+    assert claim_templates([ONE], {}) == ()
+    assert requests_of(template(asked, version="resource.k8s.io/v1alpha2"), ONE) == []
+    assert requests_of(template(asked), taking(claimed(24 * GIB, need=20 * GIB))) == []
+    assert requests_of(template(asked), taking(ONE, claim="nic")) == []

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from admission.codes import Steer, Verdict
-from admission.review import Operation
+from admission.codes import Operation, Steer, Verdict
 from admission.steer.notes import DIGEST
 from tests.admission.steer.scene import A10, A100, A100_80, PRODUCT, T4, Outcome, Scene, nodes
 from tests.admission.workloads.objects import OBJECTS

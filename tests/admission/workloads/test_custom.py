@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from admission.codes import ReasonCode
+from admission.codes import Operation, ReasonCode
 from admission.commands.cases import read_case
 from admission.config import parse_settings
 from admission.errors import RequestError, SettingsError
 from admission.reader import ReviewReader
-from admission.review import Operation, Review
+from admission.review import Review
 from admission.workloads import KINDS, read_workload
 from admission.workloads.custom import with_custom
 from admission.workloads.kind import Kinds

@@ -28,6 +28,14 @@ def _units(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -
         ({"limits": {"nvidia.com/mig-3g.40gb": 1}}, ("nvidia.com/mig-3g.40gb", 1)),
         ({"limits": {"nvidia.com/gpu.shared": 1}}, ("nvidia.com/gpu.shared", 1)),
         ({"limits": {"amd.com/gpu": 1}}, ("amd.com/gpu", 1)),
+        (
+            {"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": 2}},
+            ("resource.k8s.io/claim", 2),
+        ),
+        (
+            {"limits": {"deviceclass.resource.kubernetes.io/mig.nvidia.com": 1}},
+            ("deviceclass.resource.kubernetes.io/mig.nvidia.com", 1),
+        ),
         ({"limits": {"nvidia.com/gpu": "$GPU_PER_NODE"}}, ("nvidia.com/gpu", 1)),
         ({"limits": {"nvidia.com/gpu": "{{ gpus }}"}}, ("nvidia.com/gpu", 1)),
         ({"limits": {"nvidia.com/gpu": "PLACEHOLDER_GPUS"}}, ("nvidia.com/gpu", 1)),

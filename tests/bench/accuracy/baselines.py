@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from estimator.baselines import live_tensor_bytes, shape_inference_bytes
 from tests.bench.accuracy.answers import Answer
 from tests.bench.accuracy.cases import Case, End, Outcome
 from tests.bench.accuracy.groups import Scored, Standing, Summary, standing, summary
@@ -60,21 +61,16 @@ def sums(rows: Sequence[Scored], answers: Answers) -> list[Comparison]:
 def tensor_sum(case: Case, answer: Answer) -> int:
     """Return the bytes of all tensors alive at the peak: allocated without library scratch."""
     assert answer.peak.allocated is not None
-    return answer.peak.allocated - answer.breakdown["workspace"]
+    return live_tensor_bytes(answer.breakdown, allocated=answer.peak.allocated)
 
 
 def shape_sum(case: Case, answer: Answer) -> int:
-    """Return what shapes alone tell: parameters, as many gradients, states and activations.
-
-    Not in it: temporaries, inputs, the allocator, libraries, the context. Of an adapter's or a
-    quantised model's gradients those are taken that the trace has.
-    """
-    parts = answer.breakdown
-    if case.spec.get("phase") == "infer":
-        return parts["parameters"] + parts["activations"]
-    is_whole = "adapter" not in case.spec and "quantization" not in case.spec
-    gradients = parts["parameters"] if is_whole else parts["gradients"]
-    return parts["parameters"] + gradients + parts["optimizer"] + parts["activations"]
+    """Return what shapes alone tell of the job."""
+    return shape_inference_bytes(
+        answer.breakdown,
+        is_training=case.spec.get("phase") != "infer",
+        trains_all="adapter" not in case.spec and "quantization" not in case.spec,
+    )
 
 
 SUMS: Mapping[str, Callable[[Case, Answer], int]] = {

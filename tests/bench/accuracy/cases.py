@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from tests.bench.accuracy.lengths import read_lengths, with_length
 from tests.bench.accuracy.zero import lacking, read_zeroes
 
 DATA = Path(__file__).parents[1] / "data"
@@ -96,8 +97,14 @@ class Outcome:
 
 def read_cases(path: Path = DATA / "cases.jsonl") -> tuple[Case, ...]:
     """Return every measured case, in the order of the file."""
-    zeroes = read_zeroes(DATA / "zero.yaml")
-    return tuple(_case(row, lacking(zeroes, row["group"], row["spec"])) for row in _rows(path))
+    zeroes, lengths = read_zeroes(DATA / "zero.yaml"), read_lengths(DATA / "lengths.yaml")
+    return tuple(
+        _case(
+            {**row, "spec": with_length(lengths, row["group"], row["spec"])},
+            lacking(zeroes, row["group"], row["spec"]),
+        )
+        for row in _rows(path)
+    )
 
 
 def read_outcomes(path: Path = DATA / "cases-oom.jsonl") -> tuple[Outcome, ...]:

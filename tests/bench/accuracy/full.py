@@ -17,13 +17,15 @@ from rich.console import Console
 from estimator.spec import Framework
 from estimator.workers.pool import Workers
 from tests.bench.accuracy.answers import Answer
+from tests.bench.accuracy.article import article_questions
+from tests.bench.accuracy.article import entries as article_entries
 from tests.bench.accuracy.cases import Case, Outcome, read_cases, read_outcomes
 from tests.bench.accuracy.fitted import fitted_ids, read_rules
 from tests.bench.accuracy.groups import scored
 from tests.bench.accuracy.outcomes import judged, measured_as_ran
 from tests.bench.accuracy.report import Results, report
 from tests.bench.accuracy.resident import ForkWatch, templates_resident
-from tests.bench.accuracy.run import CONCURRENT, Answers, answers_to, questions_of
+from tests.bench.accuracy.run import CONCURRENT, Answers, Question, answers_to, questions_of
 from tests.bench.accuracy.targets import Cost, accuracy_figures, cost_figures
 from tests.bench.accuracy.worst import read_notes
 from tests.bench.figures import hardware
@@ -43,9 +45,11 @@ class Measured:
     templates_bytes: int | None
 
 
-async def ask(asking: Sequence[Case | Outcome], console: Console) -> Measured:
-    """Return the answers to *asking*, two at a time; the console hears how far it is."""
-    questions = questions_of(asking)
+async def ask(
+    asking: Sequence[Case | Outcome], console: Console, *, more: Sequence[Question] = ()
+) -> Measured:
+    """Return the answers to *asking* and *more*, two at a time; the console hears how far it is."""
+    questions = [*questions_of(asking), *more]
     workers = Workers(max_concurrent=CONCURRENT, preload=(Framework.PYTORCH,))
     await workers.start()
     await workers.ready(Framework.PYTORCH)
@@ -85,7 +89,7 @@ async def measure_all(console: Console, *, since: float, part: str) -> Results:
     *since* is when the clock was read at the start of what is timed, *part* says what that is.
     """
     cases, outcomes = read_cases(), read_outcomes()
-    measured = await ask((*cases, *outcomes), console)
+    measured = await ask((*cases, *outcomes), console, more=article_questions(article_entries()))
     minutes = (time.perf_counter() - since) / 60
     found = results(cases, outcomes, measured, minutes=minutes, part=part)
     PAGE.write_text(report(found), "utf-8")

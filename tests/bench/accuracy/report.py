@@ -13,6 +13,8 @@ from pathlib import Path
 from string import Template
 
 from tests.bench.accuracy import sections
+from tests.bench.accuracy.article import article_table
+from tests.bench.accuracy.article import entries as article_entries
 from tests.bench.accuracy.baselines import compared, held_to_estimates, sums
 from tests.bench.accuracy.cases import Outcome
 from tests.bench.accuracy.fitted import Rule
@@ -67,6 +69,7 @@ def report(results: Results) -> str:
         exceptions=sections.exceptions((*results.judgements, *results.measured)),
         tools=sections.comparison_table(compared(rows)),
         sums=sections.comparison_table(sums(rows, answers)),
+        article=article_table(article_entries(), answers, rows),
         held=sections.held_table(held_to_estimates(results.outcomes)),
         worst=sections.worst_table(rows, answers, results.notes),
         fitted=sections.fitted_table(results.rules, results.num_fitted),

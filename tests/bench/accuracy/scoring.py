@@ -4,8 +4,9 @@
 
 A reading is compared with the figure of its own metric and nothing else: reserved exceeds
 allocated by 5-40 % on the same run. A reading of a whole card has the driver's reservation in it
-where the driver of that time counted it as used. What a meter's zero already held is missing in
-the reading; it is named beside it, and moves no figure that is asked.
+where the driver of that time counted it as used. `runtime.extraBytes` are in `device` alone, as
+docs/contracts.md has them, whatever allocator a run had them in. What a meter's zero already held
+is missing in the reading; it is named beside it, and moves no figure that is asked.
 """
 
 from __future__ import annotations

@@ -85,3 +85,12 @@ def test_the_width_is_most_over_least() -> None:
     """How much the interval says; without a `least` it says nothing."""
     assert score(case_of(), answer_of()).width == 120 / 80
     assert score(case_of(metric=Metric.ALLOCATED), answer_of()).width is None
+
+
+@pytest.mark.parametrize("metric", [Metric.ALLOCATED, Metric.RESERVED])
+def test_what_else_a_job_holds_is_in_the_device_alone(metric: Metric) -> None:
+    """`runtime.extraBytes` moves no figure of the allocator, as the contract has it."""
+    plain = score(case_of(metric=metric), answer_of())
+    more = score(case_of(metric=metric, spec={"runtime": {"extraBytes": 5}}), answer_of())
+
+    assert more == plain

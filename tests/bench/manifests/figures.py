@@ -5,8 +5,10 @@ corpus -> Figures
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 
@@ -19,6 +21,8 @@ ROUNDS = 20
 PROCESSES = 5
 _OPAQUE = "03-pytorchjob-mnist-nccl"
 """A manifest that needs no estimate: what its `explain` takes is reading and start-up."""
+_UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
+"""Set where a tree is to be left as it is: then each process would compile every module again."""
 
 
 def reading_figures() -> Iterator[Figure]:
@@ -52,7 +56,7 @@ def reading_figures() -> Iterator[Figure]:
         value=1e3 * _process_seconds(),
         unit="ms",
         high=150.0,
-        note=f"{_OPAQUE}, the fastest of {PROCESSES}",
+        note=f"{_OPAQUE}, compiled as an installation is, the fastest of {PROCESSES}",
     )
 
 
@@ -72,13 +76,21 @@ def _seconds(case: Case) -> float:
 
 
 def _process_seconds() -> float:
-    """Return how long `vramgate explain` takes on a manifest that needs no estimate."""
+    """Return how long `vramgate explain` takes on a manifest that needs no estimate.
+
+    With its modules compiled, as installing them does; the first of the processes sees to that.
+    """
     argv = [sys.executable, "-m", "admission", "explain", str(CORPUS / f"{_OPAQUE}.yaml")]
+    environment = {name: value for name, value in os.environ.items() if name != _UNCOMPILED}
     times = []
-    for _ in range(PROCESSES):
-        started = time.perf_counter()
-        subprocess.run(
-            [*argv, "--gpu", "t4", "--offline", "-o", "json"], check=True, capture_output=True
-        )
-        times.append(time.perf_counter() - started)
-    return min(times)
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(1 + PROCESSES):
+            started = time.perf_counter()
+            subprocess.run(
+                [*argv, "--gpu", "t4", "--offline", "-o", "json"],
+                check=True,
+                capture_output=True,
+                env={**environment, "PYTHONPYCACHEPREFIX": folder},
+            )
+            times.append(time.perf_counter() - started)
+    return min(times[1:])

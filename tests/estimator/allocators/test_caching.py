@@ -16,6 +16,15 @@ def filled(*sizes: int, capacity: int | None = None) -> CachingAllocator:
     return allocator
 
 
+def test_segments_of_any_size_lie_apart() -> None:
+    """Tensors of 2^62 bytes are told apart when all are free: nothing overlaps."""
+    allocator = filled(1 << 62, 1 << 62, 1 << 62)
+    for tensor in range(3):
+        allocator.free(tensor)
+
+    assert (allocator.allocated, allocator.reserved) == (0, 3 << 62)
+
+
 def test_small_tensors_share_a_segment() -> None:
     """Three tensors of at most 1 MiB use one 2 MiB segment."""
     allocator = filled(1, 513, MIB)

@@ -154,6 +154,7 @@ async def test_a_folder_without_a_library_is_not_tried_again(
     assert plans.reason is not None
     await asyncio.shield(process.ended)
     assert keeper.connect() is None
+    await until(lambda: "cudnn failed" in caplog.messages)
     (record,) = (record for record in caplog.records if record.message == "cudnn failed")
     assert record.__dict__["error"].startswith("libcudnn.so.9 does not load")
     await keeper.close()

@@ -342,3 +342,13 @@ def last_batches(document: dict[str, Any]) -> list[tuple[int, int, int, int]]:
     """Return last batch, reserved, more allocated and handed over, as the bench measures them."""
     rows = import_module("tests.bench.rules_last_batch").growths(parse_spec(document))
     return [(row.last, row.reserved, row.more_allocated, row.handed) for row in rows]
+
+
+def weights_of(name: str) -> int:
+    """Return the elements of the weights of the catalog's model *name* as it is built."""
+    from estimator.catalog.models import known_model
+    from tests.bench.catalog import counted
+
+    known = known_model(name)
+    assert known is not None
+    return counted(known)

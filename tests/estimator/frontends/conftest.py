@@ -12,7 +12,11 @@ from typing import Any
 
 import pytest
 
+from tests.estimator.frontends.jax_server import in_jax_child
+
 TIME_LIMIT_SECONDS = 120
+
+__all__ = ["in_child", "in_jax_child"]
 
 InChild = Callable[..., Any]
 

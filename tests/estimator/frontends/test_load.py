@@ -10,8 +10,10 @@ from estimator.notes import UnknownCode
 from estimator.spec import Framework
 
 
-def test_a_framework_without_a_frontend_is_named() -> None:
-    """A framework we do not trace yet is an unsupported job, with what is known."""
+def test_a_framework_without_a_frontend_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A framework we do not trace is an unsupported job, with what is known."""
+    monkeypatch.delitem(FRONTENDS, Framework.MXNET)
+
     with pytest.raises(UnsupportedJobError) as caught:
         load("mxnet")
 

@@ -58,11 +58,11 @@ def test_a_hub_name_nobody_knows_asks_for_the_config(in_child: InChild) -> None:
     ("change", "code"),
     [
         ({"objective": "dpo"}, "objective"),
-        ({"adapter": {"type": "lora"}}, "adapter"),
-        ({"quantization": {"bits": 4, "scheme": "nf4"}}, "quantization"),
+        ({"objective": "grpo"}, "objective"),
+        ({"adapter": {"type": "no-such-method"}}, "adapter"),
+        ({"adapter": {"type": "xlora"}}, "adapter"),
         ({"parallelism": {"strategy": "fsdp", "dataParallel": 4}}, "parallelism"),
         ({"parallelism": {"tensorParallel": 2}}, "parallelism"),
-        ({"training": {"activationOffload": True}}, "feature"),
         ({"training": {"float8": {}}}, "precision"),
         ({"training": {"gradientCheckpointing": "selective"}}, "feature"),
         ({"runtime": {"env": {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}}}, "allocator"),
@@ -127,7 +127,7 @@ def test_every_problem_of_a_layer_list_is_reported(in_child: InChild) -> None:
 
 def test_a_batch_the_model_cannot_take_is_named_as_input(in_child: InChild) -> None:
     """What a real run would die of in its first forward pass is said of the input."""
-    document = job(bert(), input={"sequenceLength": 4096})
+    document = job(llama(vocab_size=0), input={"sequenceLength": 64})
 
     refusal = in_child(children.refusal, document)
 
@@ -156,3 +156,65 @@ def test_the_webhooks_frontend_imports_no_code_a_spec_names(in_child: InChild) -
 
     assert (refusal.kind, refusal.path) == ("unsupported", "model.source")
     assert not in_child(children.is_loaded, "estimator.frontends.pytorch.user_module")
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "accepted"),
+    [
+        (job(llama(hidden_size=250)), "model.config.num_attention_heads", "multiple"),
+        (job(llama(num_key_value_heads=3)), "model.config.num_key_value_heads", "divisor"),
+        (
+            job(bert(max_position_embeddings=128), input={"sequenceLength": 512}),
+            "input.sequenceLength",
+            "128 tokens",
+        ),
+        (
+            job(
+                {"source": "huggingface", "name": "gpt2", "task": "causal-lm"},
+                input={"sequenceLength": 1025},
+            ),
+            "input.sequenceLength",
+            "1024 tokens",
+        ),
+    ],
+    ids=["heads", "groups", "positions", "catalog"],
+)
+def test_what_does_not_fit_together_is_the_users_to_mend(
+    in_child: InChild, document: dict[str, Any], path: str, accepted: str
+) -> None:
+    """The path, and what is accepted."""
+    refusal = in_child(children.refusal, document)
+
+    assert refusal.kind == "spec"
+    assert refusal.problems[0][0] == path
+    assert accepted in refusal.problems[0][1]
+
+
+def test_rotary_positions_have_no_end(in_child: InChild) -> None:
+    """A run beyond what the model was trained for is a run."""
+    document = job(llama(max_position_embeddings=128), input={"sequenceLength": 256})
+
+    assert in_child(children.refusal, document) is None
+
+
+def test_packed_weights_that_the_job_does_not_tell_of_are_not_taken_as_whole(
+    in_child: InChild,
+) -> None:
+    """As whole weights they would need four times what they do."""
+    document = job(llama(quantization_config={"quant_method": "gptq", "bits": 4}))
+
+    refusal = in_child(children.refusal, document)
+
+    assert (refusal.code, refusal.path) == ("quantization", "quantization")
+    assert "gptq" in refusal.message
+
+
+def test_a_job_that_trains_nothing_is_told_so(in_child: InChild) -> None:
+    """A frozen base without an adapter has no parameter an optimizer would take."""
+    document = job(llama(), quantization={"scheme": "nf4", "bits": 4})
+
+    refusal = in_child(children.refusal, document)
+
+    assert refusal.problems == (
+        ("model", "has nothing to train; a job that trains nothing is phase: infer"),
+    )

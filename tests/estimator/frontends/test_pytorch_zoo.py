@@ -253,3 +253,23 @@ def test_a_gru_runs_as_one_call(in_child: InChild) -> None:
 
     steps, hidden = 3 * 5, 16
     assert sizes[-1] == steps * hidden * (6 - 1) * 4
+
+
+def test_recurrent_layers_of_a_list_read_words(in_child: InChild) -> None:
+    """An embedding first is fed whole numbers; the last step's output goes on."""
+    entries = [
+        {"type": "embedding", "in": 100, "out": 16},
+        {"type": "lstm", "in": 16, "out": 32, "layers": 2},
+        {"type": "gru", "in": 32, "out": 32, "sequences": True},
+        {"type": "linear", "in": 32, "out": 5},
+    ]
+    entries[1]["sequences"] = True
+    entries[2]["sequences"] = False
+    model = {"source": "layers", "name": "words", "config": {"inputShape": [7], "layers": entries}}
+
+    trace = in_child(children.trace, job(model))
+
+    assert fault(trace) is None
+    lstm = 4 * 32 * (16 + 32 + 2) + 4 * 32 * (32 + 32 + 2)
+    gru = 3 * 32 * (32 + 32 + 2)
+    assert trace.parameters == 100 * 16 + lstm + gru + 5 * 33

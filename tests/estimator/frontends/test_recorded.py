@@ -9,9 +9,17 @@ from estimator.fit import fit
 from estimator.frontends.recorded import Recorded, on_card
 from estimator.notes import AssumptionCode
 from estimator.pipeline import Job
-from estimator.result import Method
 from estimator.spec import parse_spec
-from estimator.trace import AT_MOST, OTHER_CARD, Kernel, Role, TensorFacts, Trace, TraceBuilder
+from estimator.trace import (
+    AT_MOST,
+    OTHER_CARD,
+    Kernel,
+    Method,
+    Role,
+    TensorFacts,
+    Trace,
+    TraceBuilder,
+)
 from estimator.tracefile import Recording, recorded
 from estimator.traits import Traits, traits_of
 from tests.estimator.stub import WEIGHTS, StubFrontend, card, spec_of
@@ -137,5 +145,5 @@ def test_a_framework_without_a_model_of_its_allocator_is_unsupported() -> None:
     trace = StubFrontend().trace_job(spec, traits=AMPERE)
     recording = recorded(spec, traits=AMPERE, trace=trace)
 
-    with pytest.raises(UnsupportedJobError, match="framework: 'jax' is not modelled"):
+    with pytest.raises(UnsupportedJobError, match="a Trace file of 'jax' is not modelled"):
         Recorded(recording=recording).trace_job(recording.spec, traits=AMPERE)

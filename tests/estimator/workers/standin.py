@@ -25,10 +25,10 @@ from estimator.result import (
     Estimate,
     Fit,
     Least,
-    Method,
     Moment,
     Usage,
 )
+from estimator.trace import Method
 from estimator.workers.wire import Ask, Operation, decode_ask, encode_answers
 from tests.estimator.cudnn.cases import A100, convolution
 

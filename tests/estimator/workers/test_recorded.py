@@ -14,6 +14,7 @@ from estimator.pipeline import Job
 from estimator.trace import Kernel, TraceBuilder
 from estimator.tracefile import Recording, recorded
 from estimator.traits import traits_of
+from estimator.units import GIB
 from estimator.workers import wire
 from estimator.workers.pool import Workers
 from tests.estimator.stub import StubFrontend, card, spec_of
@@ -49,6 +50,20 @@ async def test_a_recording_is_estimated_and_accounted_for(real_workers: Workers)
     assert found == expected.model_copy(update={"elapsed_seconds": found.elapsed_seconds})
     assert account.usage == expected.peak
     assert "torch" not in _loaded(real_workers.pids()[0])
+
+
+async def test_a_recording_is_drawn(real_workers: Workers) -> None:
+    """Its estimates are those of the pipeline, its run that of the smallest card that holds it."""
+    recording = recording_of()
+    cards = [card(80 * GIB, name="large"), card(8 * GIB, name="small")]
+
+    found = await real_workers.draw(recording, cards)
+
+    job = Job(spec=recording.spec, frontend=Recorded(recording=recording))
+    assert [each.peak for each in found.estimates] == [job.on(device).peak for device in cards]
+    assert found.estimate.device.name == "small"
+    assert [rank.usage for rank in found.ranks] == [found.estimate.peak]
+    assert [each.name for each in found.ranks[0].tree.children] == ["layer", "parameters"]
 
 
 def _loaded(pid: int) -> str:

@@ -19,6 +19,7 @@ from estimator.processes import frames
 from estimator.report.job import account_on
 from estimator.workers import wire
 from tests.estimator import stub
+from tests.estimator.report import pages
 from tests.estimator.workers.cases import CARD, spec_of
 
 
@@ -29,6 +30,18 @@ def test_a_request_is_read_as_it_was_written() -> None:
     )
 
     assert wire.decode_ask(wire.encode_ask(ask)) == ask
+
+
+def test_what_may_be_kept_goes_there_and_back() -> None:
+    """Bytes are bytes; an answer that brings nothing, and an error, bring nothing."""
+    kept = (b"\x1f\x8b\x00", b"")
+    ask = wire.Ask(
+        operation=wire.Operation.ESTIMATE, spec=spec_of("name"), devices=(CARD,), kept=kept
+    )
+
+    assert wire.decode_ask(wire.encode_ask(ask)).kept == kept
+    assert wire.decode_kept(wire.encode_answers([], kept=kept)) == kept
+    assert wire.decode_kept(wire.encode_error(TraceError("a"))) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,3 +75,13 @@ def test_an_account_is_read_as_it_was_written() -> None:
     found = account_on(Job(spec=stub.spec_of(8), frontend=stub.StubFrontend()), stub.card())
 
     assert wire.decode_accounts(wire.encode_answers([found])) == (found,)
+
+
+def test_a_drawing_is_read_as_it_was_written() -> None:
+    """Estimates, columns and the tree; it is a small message whatever the run was."""
+    found = pages.long_drawing()
+
+    message = wire.encode_answers([found])
+
+    assert wire.decode_drawing(message) == found
+    assert len(message) < 1_000_000

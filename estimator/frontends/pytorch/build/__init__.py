@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
+from estimator.frontends.pytorch.build.diffusion import build_diffusers
+from estimator.frontends.pytorch.build.file import build_file
 from estimator.frontends.pytorch.build.huggingface import build_huggingface
 from estimator.frontends.pytorch.build.job import Built
+from estimator.frontends.pytorch.build.keras import build_keras
 from estimator.frontends.pytorch.build.layers import build_layers
 from estimator.frontends.pytorch.build.timm import build_timm
 from estimator.frontends.pytorch.build.torchvision import build_torchvision
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import UnknownCode
 from estimator.spec import JobSpec, ModelSource
 
@@ -23,11 +26,13 @@ BUILDERS: dict[ModelSource, Callable[[JobSpec, Notebook], Built]] = {
     ModelSource.TORCHVISION: build_torchvision,
     ModelSource.TIMM: build_timm,
     ModelSource.HUGGINGFACE: build_huggingface,
+    ModelSource.DIFFUSERS: build_diffusers,
     ModelSource.LAYERS: build_layers,
+    ModelSource.KERAS: build_keras,
+    ModelSource.FILE: build_file,
 }
 
 HINTS: dict[ModelSource, str] = {
-    ModelSource.FILE: "`vramgate trace` estimates a module of your own",
     ModelSource.TRACE: "`vramgate estimate` reads a Trace file from a path",
 }
 """What to do with sources that this process does not open."""

@@ -18,8 +18,8 @@ import torch
 from transformers import Cache
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.job import REFUSALS, Batch, short
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import AssumptionCode
 
 

@@ -13,9 +13,9 @@ from torch import nn
 from torch.nn import functional
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.job import Batch, Built, Shapes, stand_in
 from estimator.frontends.pytorch.dtypes import WEIGHTS
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import AssumptionCode, UnknownCode
 from estimator.spec import JobSpec, Task
 from estimator.spec.vocabulary import MemoryFormat
@@ -59,9 +59,14 @@ def classifier(
     *,
     size: tuple[int, ...],
     checkpoint: Callable[[bool | None], None] | None = None,
+    is_indexed: bool = False,
 ) -> Built:
-    """Return *model* with batches of images (or vectors) and a cross-entropy loss."""
+    """Return *model* with batches of images (or vectors) and a cross-entropy loss.
+
+    An *is_indexed* model is fed whole numbers.
+    """
     dtype = WEIGHTS[spec.training.precision]
+    fed = torch.int64 if is_indexed else dtype
     channels_last = spec.runtime.memory_format is MemoryFormat.CHANNELS_LAST
     smoothing = spec.training.label_smoothing
     if dtype is not torch.float32:
@@ -70,7 +75,7 @@ def classifier(
         model.to(memory_format=torch.channels_last)
 
     def make_batch(shapes: Shapes) -> Batch:
-        image = stand_in(shapes.batch_size, *size, dtype=dtype)
+        image = stand_in(shapes.batch_size, *size, dtype=fed)
         if channels_last and image.dim() == 4:
             image = image.to(memory_format=torch.channels_last)
         return {"image": image, "label": stand_in(shapes.batch_size, dtype=torch.int64)}

@@ -14,11 +14,11 @@ import torch
 from torch import nn
 from torchvision.models.detection import KeypointRCNN, MaskRCNN
 
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.capacity import detection_at_capacity
 from estimator.frontends.pytorch.build.classification import image_size
 from estimator.frontends.pytorch.build.job import Batch, Built, Shapes, stand_in
 from estimator.frontends.pytorch.dtypes import WEIGHTS
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import AssumptionCode
 from estimator.spec import JobSpec
 from estimator.spec.vocabulary import MemoryFormat

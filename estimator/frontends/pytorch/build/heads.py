@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+import torch
 import transformers
+from torch import nn
 from transformers import GenerationMixin, PreTrainedModel
 
 from estimator.spec import Task
@@ -175,3 +177,15 @@ def _is_asked_of_images(model_class: Any) -> bool:
     """Return whether questions are about an image, so that answers are no spans of a text."""
     names = inspect.signature(model_class.forward).parameters
     return "pixel_values" in names and "start_positions" not in names
+
+
+def separate_head(model: Any, config_json: Mapping[str, Any]) -> None:
+    """Give *model* a head of its own where its configuration says so although its class ties.
+
+    transformers 5 ties every T5, and keeps what a checkpoint stores apart (`tie_weights`).
+    """
+    if config_json.get("tie_word_embeddings") is not False:
+        return
+    head, words = model.get_output_embeddings(), model.get_input_embeddings()
+    if isinstance(head, nn.Linear) and head.weight is getattr(words, "weight", None):
+        head.weight = nn.Parameter(torch.empty_like(head.weight))

@@ -18,20 +18,31 @@ from transformers import AutoConfig
 
 from estimator.catalog.models import known_model, known_model_ids
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build import older_transformers
 from estimator.frontends.pytorch.build.attention import attending_as, attention_of
 from estimator.frontends.pytorch.build.caching import turn_off_failing_cache
-from estimator.frontends.pytorch.build.heads import Head, class_of, head_of, named_class
+from estimator.frontends.pytorch.build.heads import (
+    Head,
+    class_of,
+    head_of,
+    named_class,
+    separate_head,
+)
 from estimator.frontends.pytorch.build.inputs import TRIED, make_inputs
 from estimator.frontends.pytorch.build.job import REFUSALS, Batch, Built, Shapes
 from estimator.frontends.pytorch.build.limits import check_config
 from estimator.frontends.pytorch.build.losses import loss_of
-from estimator.frontends.pytorch.build.matching import matched_without_values, scipy_not_asked_for
+from estimator.frontends.pytorch.build.matching import (
+    matched_without_values,
+    scipy_not_asked_for,
+    unchecked_distributions,
+)
+from estimator.frontends.pytorch.build.misfits import check_configured, check_length, heads_named
 from estimator.frontends.pytorch.build.placeholders import counted_placeholders
 from estimator.frontends.pytorch.build.releases import Release, numbers, release_of
 from estimator.frontends.pytorch.dtypes import WEIGHTS
 from estimator.frontends.pytorch.load import on_stand_ins
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.frontends.pytorch.patches import no_packed_sequences
 from estimator.frontends.pytorch.versions import Version, parse_version
 from estimator.notes import AssumptionCode, UnknownCode
@@ -40,6 +51,9 @@ from estimator.spec import JobPhase, JobSpec, Task
 LIBRARY = "transformers"
 NEWEST: Version = (999, 0)
 INSTALLED = numbers(transformers.__version__)
+
+LAST_LOGITS_SINCE = (4, 45)
+"""Releases whose generation asks for the logits of the last position (`num_logits_to_keep`)."""
 
 SMALL = Shapes(batch_size=TRIED)
 
@@ -84,10 +98,12 @@ def build_huggingface(spec: JobSpec, notebook: Notebook) -> Built:
     """
     config_json, task = _configuration(spec, notebook)
     check_config(config_json)
-    config = _config(spec, config_json)
+    check_configured(spec, config_json)
     release = release_of(spec, notebook, LIBRARY, installed=transformers.__version__)
-    with scipy_not_asked_for(), attending_as(spec, release):
+    with scipy_not_asked_for(), attending_as(spec, release), heads_named():
+        config = _config(spec, config_json)
         model, head = _model(spec, config, config_json, task, notebook)
+    check_length(spec, model)
     return built_transformer(spec, model, head, notebook, release=release)
 
 
@@ -137,6 +153,7 @@ def built_transformer(
         checkpoint=checkpoint if model.supports_gradient_checkpointing else None,
         library=LIBRARY,
         is_at_most=head in (Head.BOXES, Head.MASKS),
+        keeps_last=release >= LAST_LOGITS_SINCE,
         changes=changes,
     )
 
@@ -146,18 +163,6 @@ def _changes(model: Any) -> Iterator[None]:
     changes = (no_packed_sequences(), matched_without_values(), counted_placeholders(model))
     with changes[0], changes[1], changes[2], unchecked_distributions():
         yield
-
-
-@contextmanager
-def unchecked_distributions() -> Iterator[None]:
-    """Let distributions be made of parameters without values: a check of those asks for values."""
-    kind = torch.distributions.Distribution
-    before = kind._validate_args
-    kind.set_default_validate_args(False)
-    try:
-        yield
-    finally:
-        kind.set_default_validate_args(before)
 
 
 def _refusal(model: Any, batch: Batch) -> Exception | None:
@@ -250,7 +255,9 @@ def _model(
             code=UnknownCode.TASK,
             path="model.task",
         )
-    return found._from_config(_config_of(found, config), **keywords), head_of(found, task)
+    model = found._from_config(_config_of(found, config), **keywords)
+    separate_head(model, config_json)
+    return model, head_of(found, task)
 
 
 def _guess(config: Any, notebook: Notebook) -> Task:

@@ -19,6 +19,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook
 
 from estimator.errors import EstimatorError, UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.beside import described, needed
 from estimator.frontends.pytorch.build.forms import forms
 from estimator.frontends.pytorch.build.heads import Head
@@ -26,7 +27,6 @@ from estimator.frontends.pytorch.build.job import REFUSALS, Batch, Shapes, short
 from estimator.frontends.pytorch.build.packed import Maker
 from estimator.frontends.pytorch.build.sizes import DEFAULT_IMAGE, DETECTION_IMAGE, Sizes
 from estimator.frontends.pytorch.build.targets import NAMES, targets
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import UnknownCode
 from estimator.spec import JobPhase, JobSpec, Task
 

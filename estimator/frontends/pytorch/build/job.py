@@ -38,6 +38,10 @@ class Shapes:
     sequence_length: int | None = None
 
 
+def nothing(_: Shapes) -> None:
+    """Run nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
     """What the phases of a run need of a model."""
@@ -55,6 +59,14 @@ class Built:
     """Whose model classes these are."""
     is_at_most: bool = False
     """How many boxes or masks there are depends on values: there may be far fewer."""
+    is_formula: bool = False
+    """The model is a description of the job's own, not what it runs: a wider interval."""
+    companions: tuple[nn.Module, ...] = ()
+    """Frozen models on the same card, in the order they are loaded."""
+    run_companions: Callable[[Shapes], None] = nothing
+    """Runs those that run by themselves in every step, without gradients."""
+    keeps_last: bool = True
+    """Generation computes the logits of the last position only, where the model can."""
     changes: Callable[[], AbstractContextManager[None]] = nullcontext
     """What has to be otherwise in the library while this model runs."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import nn
 
 from estimator.errors import Problem, SpecError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.classification import classifier, require_classification
 from estimator.frontends.pytorch.build.job import Built
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.spec import JobPhase, JobSpec
 
 MAX_LAYERS = 4096
@@ -45,6 +46,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 }
 """Activation names, lower case without underscores."""
 
+RECURRENT: dict[str, Any] = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 BATCH_NORMS = {1: nn.BatchNorm1d, 2: nn.BatchNorm2d, 3: nn.BatchNorm3d}
 DROPOUTS = {1: nn.Dropout1d, 2: nn.Dropout2d, 3: nn.Dropout3d}
@@ -178,6 +180,31 @@ def _embedding(layer: _Layer) -> nn.Module:
     return nn.Embedding(layer.whole("in"), layer.whole("out"))
 
 
+class _Recurrent(nn.Module):
+    """A recurrent layer whose output goes on alone: of every step, or of the last."""
+
+    def __init__(self, layer: nn.RNNBase, *, sequences: bool) -> None:
+        super().__init__()
+        self.layer = layer
+        self.sequences = sequences
+
+    def forward(self, steps: torch.Tensor) -> torch.Tensor:
+        """Return (batch, steps, features), or (batch, features) of the last step."""
+        found: torch.Tensor = self.layer(steps)[0]
+        return found if self.sequences else found[:, -1]
+
+
+def _recurrent(layer: _Layer) -> nn.Module:
+    made = RECURRENT[str(layer.entry["type"])](
+        layer.whole("in"),
+        layer.whole("out"),
+        num_layers=layer.whole("layers", 1),
+        bidirectional=layer.flag("bidirectional", False),
+        batch_first=True,
+    )
+    return _Recurrent(made, sequences=layer.flag("sequences", False))
+
+
 LAYERS: dict[str, Callable[[_Layer], nn.Module]] = {
     "linear": _linear,
     "conv": _convolution,
@@ -188,6 +215,7 @@ LAYERS: dict[str, Callable[[_Layer], nn.Module]] = {
     "pooling": _pooling,
     "flatten": _flatten,
     "embedding": _embedding,
+    **dict.fromkeys(RECURRENT, _recurrent),
 }
 """Layer types and what makes them."""
 
@@ -232,7 +260,8 @@ def build_layers(spec: JobSpec, _: Notebook) -> Built:
     if spec.phase is JobPhase.TRAIN and not any(True for m in modules for _ in m.parameters()):
         message = "no layer has a parameter: there is nothing to train"
         raise SpecError([Problem(path="model.config.layers", message=message)])
-    return classifier(spec, nn.Sequential(*modules), size=shape)
+    is_indexed = isinstance(modules[0], nn.Embedding)
+    return classifier(spec, nn.Sequential(*modules), size=shape, is_indexed=is_indexed)
 
 
 def _input_shape(spec: JobSpec, problems: list[Problem]) -> tuple[int, ...]:

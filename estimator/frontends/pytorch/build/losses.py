@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.heads import Head
 from estimator.frontends.pytorch.build.job import Batch
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import AssumptionCode, UnknownCode
 
 EMBEDDINGS = ("pooler_output", "last_hidden_state", "image_embeds", "logits")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy
+import torch
 from transformers.utils import import_utils
 
 ABSENT = object()
@@ -57,3 +58,15 @@ def matched_without_values() -> Iterator[None]:
                 del names[MATCH]
             else:
                 names[MATCH] = value
+
+
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Let distributions be made of parameters without values: a check of those asks for values."""
+    kind = torch.distributions.Distribution
+    before = kind._validate_args
+    kind.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        kind.set_default_validate_args(before)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from estimator.catalog.contemporaries import contemporary
-from estimator.frontends.pytorch.notebook import Notebook
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.versions import parse_version
 from estimator.notes import AssumptionCode
 from estimator.spec import JobSpec

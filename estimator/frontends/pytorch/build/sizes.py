@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build.job import Shapes
 from estimator.frontends.pytorch.dtypes import WEIGHTS
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import AssumptionCode
 from estimator.spec import JobSpec
 

@@ -12,6 +12,7 @@ from typing import Any
 import timm
 from timm.models import is_model, list_models, model_entrypoint
 
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build import older_timm
 from estimator.frontends.pytorch.build.classification import (
     classifier,
@@ -21,7 +22,6 @@ from estimator.frontends.pytorch.build.classification import (
 from estimator.frontends.pytorch.build.job import Built
 from estimator.frontends.pytorch.build.options import checked_options, unknown_model
 from estimator.frontends.pytorch.build.releases import release_of
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.spec import JobSpec
 
 DEFAULT_LABELS = 1000

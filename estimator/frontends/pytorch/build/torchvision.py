@@ -14,11 +14,11 @@ import torchvision.models as zoo
 from torch import nn
 
 from estimator.errors import UnsupportedJobError
+from estimator.frontends.notebook import Notebook
 from estimator.frontends.pytorch.build import dense, detection
 from estimator.frontends.pytorch.build.classification import classifier, image_size
 from estimator.frontends.pytorch.build.job import Built
 from estimator.frontends.pytorch.build.options import checked_options, unknown_model
-from estimator.frontends.pytorch.notebook import Notebook
 from estimator.notes import UnknownCode
 from estimator.spec import JobSpec, Task
 

@@ -1,0 +1,155 @@
+"""A graph of operators as MXNet's executor sees it: forward nodes, then backward ones.
+
+heads -> nodes in the order they run
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+VARIABLE = "null"
+"""The operator of an input: data, a label, a parameter or an auxiliary state."""
+
+ITEM_BYTES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "int8": 1,
+    "uint8": 1,
+    "bool": 1,
+    "int32": 4,
+    "int64": 8,
+}
+"""Bytes of one element.
+
+Source: apache/mxnet@1.9.1 `3rdparty/mshadow/mshadow/base.h` (`mshadow_sizeof`).
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Which outputs of an operator may lie where an input lies.
+
+    Source: the operator's `FInplaceOption`, `FInplaceIdentity` and `FIgnoreInputs`.
+    """
+
+    pairs: tuple[tuple[int, int], ...] = ()
+    """(input, output), in the order they are tried."""
+    is_identity: bool = False
+    """The output is the input: it may share a storage that others still read."""
+    ignored: frozenset[int] = frozenset()
+    """Inputs whose values are not read; they keep nothing alive."""
+
+
+NOTHING_SHARED = Sharing()
+FIRST = Sharing(pairs=((0, 0),))
+EITHER = Sharing(pairs=((0, 0), (1, 0)))
+IDENTITY = Sharing(pairs=((0, 0),), is_identity=True)
+SHAPE_ONLY = Sharing(ignored=frozenset({0}))
+
+
+class Entry(NamedTuple):
+    """One output of a node."""
+
+    node: Node
+    output: int
+
+    @property
+    def shape(self) -> Shape:
+        """Return the shape, once it is known."""
+        shape = self.node.shapes[self.output]
+        assert shape is not None, self.node.name
+        return shape
+
+    @property
+    def dtype(self) -> str:
+        """Return the type of an element, once it is known."""
+        dtype = self.node.dtypes[self.output]
+        assert dtype is not None, self.node.name
+        return dtype
+
+    @property
+    def elements(self) -> int:
+        """Return the number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Return its bytes as an array of its own."""
+        return self.elements * ITEM_BYTES[self.dtype]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One call of an operator, or an input."""
+
+    operator: str
+    name: str
+    attributes: dict[str, str] = field(default_factory=dict)
+    inputs: list[Entry] = field(default_factory=list)
+    shapes: list[Shape | None] = field(default_factory=lambda: [None])
+    dtypes: list[str | None] = field(default_factory=lambda: [None])
+    sharing: Sharing = NOTHING_SHARED
+    controls: list[Node] = field(default_factory=list)
+    """Nodes that must run before this one although it reads none of their outputs."""
+    is_backward: bool = False
+    forward: Node | None = None
+    """The forward node whose gradient this is part of."""
+
+    @property
+    def is_variable(self) -> bool:
+        """Return whether this is an input of the graph."""
+        return self.operator == VARIABLE
+
+    @property
+    def num_outputs(self) -> int:
+        """Return the number of outputs, hidden ones included."""
+        return len(self.shapes)
+
+    def outputs(self) -> list[Entry]:
+        """Return every output."""
+        return [Entry(self, index) for index in range(len(self.shapes))]
+
+
+def in_order(heads: Iterable[Entry]) -> list[Node]:
+    """Return the nodes that *heads* need, each after what it needs.
+
+    Depth first: inputs in order, then what must run before, then the node.
+    Source: `PostOrderDFSVisit` in apache/tvm@3387492b973882c4d4c96fea99c2272d5bc40499
+    `nnvm/include/nnvm/graph.h`, through which apache/mxnet@1.9.1 numbers the nodes of every graph.
+    """
+    seen: set[int] = set()
+    order: list[Node] = []
+    for head in heads:
+        if id(head.node) in seen:
+            continue
+        seen.add(id(head.node))
+        stack: list[tuple[Node, int]] = [(head.node, 0)]
+        while stack:
+            node, index = stack.pop()
+            needed = _needed(node, index)
+            if needed is None:
+                order.append(node)
+                continue
+            stack.append((node, index + 1))
+            if id(needed) not in seen:
+                seen.add(id(needed))
+                stack.append((needed, 0))
+    return order
+
+
+def _needed(node: Node, index: int) -> Node | None:
+    if index < len(node.inputs):
+        return node.inputs[index].node
+    index -= len(node.inputs)
+    return node.controls[index] if index < len(node.controls) else None
+
+
+def variables(order: Sequence[Node]) -> list[Node]:
+    """Return the inputs of a graph, in the order MXNet lists its arguments."""
+    return [node for node in order if node.is_variable]

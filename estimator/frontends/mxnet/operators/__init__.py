@@ -1,0 +1,1 @@
+"""Rules for operators, a file a family; `table.py` has them all by name."""
