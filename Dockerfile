@@ -1,6 +1,8 @@
-# Two stages: the first resolves the locked requirements, the second carries only the result.
+# Three stages: the locked requirements are installed, everything that starts programs is taken out
+# of the image they run on, and the rest is copied into an empty one: it has no shell.
 #   docker build .                               answers reviews with PyTorch jobs estimated
 #   docker build --build-arg EXTRA=base .        no framework: reads jobs, estimates nothing
+#   docker build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:… .   one and the same
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
@@ -23,12 +25,25 @@ RUN python -m venv /opt/builder \
       --compile-bytecode --no-deps /wheels/*.whl \
  && /opt/vramgate/bin/uv pip uninstall --python /opt/vramgate/bin/python uv pip
 
-FROM ${PYTHON_IMAGE}
+FROM ${PYTHON_IMAGE} AS runtime
+COPY --from=build /opt/vramgate /opt/vramgate
+# Python and its libraries stay, and `sleep`, which the chart's preStop hook runs. Shells, Perl,
+# dpkg, apt, pip and everything else that can be started goes; the shell that does this goes too.
+RUN rm -rf /usr/local/bin/pip* /usr/local/bin/idle* /usr/local/bin/pydoc* /usr/local/bin/2to3* \
+      /usr/local/lib/python3.11/site-packages/* /usr/local/lib/python3.11/ensurepip \
+      /usr/local/lib/python3.11/idlelib /usr/lib/apt /usr/lib/dpkg /usr/share/perl* \
+      /usr/lib/*/perl* /var/lib/apt /var/lib/dpkg /var/cache/apt /etc/apt /root/.cache \
+ && find /usr/bin /usr/sbin /usr/local/sbin -mindepth 1 ! -name sleep -delete
+
+FROM scratch
 LABEL org.opencontainers.image.title="vramgate" \
       org.opencontainers.image.licenses="Apache-2.0"
-COPY --from=build /opt/vramgate /opt/vramgate
+# The whole of it, flattened: layers below would keep what was taken out.
+# hadolint ignore=DL3067
+COPY --from=runtime / /
 # Nothing is written to the image at run time: the root file system can be read-only.
-ENV PATH=/opt/vramgate/bin:$PATH \
+ENV PATH=/opt/vramgate/bin:/usr/local/bin:/usr/bin \
+    LANG=C.UTF-8 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp

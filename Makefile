@@ -8,10 +8,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
+PYTEST := $(RUN) -m tests.contained -m pytest
 LOCK := --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
         --python-version 3.11 --python-platform x86_64-manylinux_2_28
 
-.PHONY: help setup demo test check unit e2e chart docs dashboards bench soak plans fix lock clean
+.PHONY: help setup demo test check unit unit-estimator unit-admission e2e e2e-controller e2e-cluster \
+        e2e-chart built chart docs dashboards bench soak plans fix lock sbom audit clean
 
 help: ## show the commands
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,8 +37,9 @@ $(FRAMEWORKS): $(READY) requirements/all.txt
 demo: $(READY) ## start the webhook, send it the example jobs, show the verdicts
 	@$(RUN) deploy/demo.py
 
-test: check ## everything CI runs; unit and end-to-end tests side by side
-	@$(MAKE) --no-print-directory --output-sync=line -j2 unit e2e
+test: $(FRAMEWORKS) ## everything CI runs, three parts at a time: end-to-end tests wait much
+	@$(MAKE) --no-print-directory --output-sync=line --keep-going -j3 \
+	  e2e-controller unit-estimator check e2e-cluster unit-admission e2e-chart
 
 check: $(READY) ## lint, types, import contracts, Dockerfile
 	@echo "check: ruff"; $(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check --quiet .
@@ -44,16 +47,31 @@ check: $(READY) ## lint, types, import contracts, Dockerfile
 	@echo "check: import contracts"; $(VENV)/bin/lint-imports
 	@echo "check: Dockerfile"; $(VENV)/bin/hadolint Dockerfile
 
-unit: $(FRAMEWORKS) ## unit tests
-	@$(RUN) -m pytest -m "not e2e"
+unit: unit-estimator unit-admission ## unit tests
 
-e2e: $(FRAMEWORKS) ## the chart, and end-to-end tests on a real control plane (built on the first run, as are helm, kwok and other projects' controllers)
+unit-estimator: $(FRAMEWORKS)
+	@$(PYTEST) -m "not e2e" tests/estimator tests/docs
+
+unit-admission: $(FRAMEWORKS)
+	@$(PYTEST) -m "not e2e" $(addprefix --ignore=tests/,estimator docs chart e2e load)
+
+e2e: e2e-controller e2e-cluster e2e-chart ## the chart, and end-to-end tests on a real control plane (built on the first run, as are helm, kwok and other projects' controllers)
+
+e2e-controller: built
+	@$(PYTEST) tests/e2e/controller
+
+e2e-cluster: built
+	@$(PYTEST) tests/e2e tests/load $(addprefix --ignore=tests/e2e/,controller installed)
+
+e2e-chart: built
+	@$(PYTEST) tests/chart tests/e2e/installed
+
+built: $(FRAMEWORKS)
 	@$(RUN) -m tests.e2e.controlplane.build
 	@$(RUN) -m tests.chart.helm.build
 	@$(RUN) -m tests.e2e.kwok.build
 	@$(RUN) -m tests.e2e.operators.build
 	@$(RUN) -m tests.e2e.prometheus.build
-	@$(RUN) -m pytest -m e2e tests/chart tests/e2e
 
 chart: $(READY) ## write deploy/install.yaml from charts/vramgate, and the settings into its values.schema.json
 	@$(RUN) -m tests.chart
@@ -68,7 +86,12 @@ dashboards: $(READY) ## write the chart's dashboards and rules from deploy/monit
 bench: $(FRAMEWORKS) ## measure docs/performance.md, write docs/accuracy.md and docs/reserved.md; exit 1 if a figure asked is not reached
 	@$(RUN) -m tests.bench
 
-soak: $(FRAMEWORKS) ## ask every query of the dashboards on a made-up week, and estimate every model of the zoos of PyTorch, TensorFlow and MXNet (an hour)
+soak: $(FRAMEWORKS) ## send a million reviews while things break, give each reader of others' bytes 100,000 hostile inputs, ask every query of the dashboards on a made-up week, and estimate every model of the zoos of PyTorch, TensorFlow and MXNet (hours)
+	@$(RUN) -m tests.load --reviews 1000000 --seed 1
+	@$(RUN) -m tests.fuzz --inputs 100000 --seed 1
+	@$(RUN) -m tests.fuzz.estimates --specs 300 --seed 1
+	@$(RUN) -m pytest -m sweep
+	@VRAMGATE_KILLS=20 $(RUN) -m pytest tests/e2e/controller/deaths/test_kills.py
 	@$(RUN) -m tests.bench.dashboards
 	@$(RUN) -m tests.bench.catalog
 	@$(RUN) -m tests.bench.zoo
@@ -94,6 +117,12 @@ lock: ## resolve the locked requirements again
 	@for extra in torch tensorflow jax; do \
 	  $(VENV)/bin/uv pip compile pyproject.toml --extra $$extra $(LOCK) -c requirements/all.txt \
 	    -o requirements/$$extra.txt; done
+
+sbom: $(READY) ## write what each image installs to build/sbom/*.cdx.json (CycloneDX)
+	@$(RUN) -m tools.bill_of_materials
+
+audit: $(READY) ## ask PyPI for known vulnerabilities of what is pinned; exit 1 if there are some, 2 if not all could be asked
+	@$(RUN) -m tools.audit
 
 clean: ## remove .venv and caches of the tree
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

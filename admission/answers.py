@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from admission.cache import CacheResult, Memory, Retention
 from admission.errands import Awaited, Errand, Question
-from admission.turns import Turns
+from admission.turns import NoRoomError, Turns
 from estimator.deferred import Deferred
 from estimator.device import Device
 from estimator.errors import EstimateTimeoutError, EstimatorError
@@ -27,9 +28,15 @@ else:
     structlog = Deferred("structlog")
 
 MAX_RUNNING = 128
-"""Questions with the workers or waiting for them. Beyond it a review is late from the start."""
+"""Questions with the workers or waiting for them. Beyond it a review is late from the start, or
+the newest question of whoever has the most waiting is."""
 MAX_ASKED = 32
 """Of them by one asker."""
+
+
+class ShedError(EstimateTimeoutError):
+    """It was not asked, since too much is: late, and nothing to remember."""
+
 
 T = TypeVar("T", "Estimate", "Fit")
 Key = tuple[str, Device]
@@ -67,6 +74,8 @@ class Answers(Generic[T]):
         fresh = [device for device in missing if not self._is_running((digest, device))]
         if fresh:
             self._start(job, digest, fresh, asker=asker)
+        for device in missing:
+            self._join(self._running[digest, device].errand, asker)
         found = [
             self._running[digest, device] if known[device] is None else known[device]
             for device in devices
@@ -97,18 +106,16 @@ class Answers(Generic[T]):
         return running is not None and not running.errand.is_dropped
 
     def _start(self, job: Job, digest: str, devices: Sequence[Device], *, asker: str) -> None:
-        num_asked = sum(errand.asker == asker for errand in self._errands)
-        if len(self._errands) >= MAX_RUNNING or num_asked >= MAX_ASKED:
-            raise EstimateTimeoutError(
-                f"{len(self._errands)} other estimates are waiting",
-                hint="submit the job again in a minute, it is reviewed then",
-            )
+        try:
+            turn = self._turns.ask(asker)
+        except NoRoomError:
+            raise self._shed() from None
         errand: Errand[T] = Errand(
             job=job,
             devices=tuple(devices),
-            asker=asker,
             since=self._clock(),
         )
+        errand.join(turn)
         errand.task = asyncio.create_task(self._run(errand))
         self._errands.add(errand)
         keys = [(digest, device) for device in devices]
@@ -116,18 +123,34 @@ class Answers(Generic[T]):
             self._running[key] = Awaited(errand=errand, place=place)
         errand.task.add_done_callback(lambda task: self._finish(errand, keys, task))
 
+    def _join(self, errand: Errand[T], asker: str) -> None:
+        """Let *errand* begin in the turn of *asker* too: it need not wait in another's line."""
+        if errand.has_begun or asker in errand.turns:
+            return
+        with suppress(NoRoomError):
+            errand.join(self._turns.ask(asker))
+
+    def _shed(self) -> ShedError:
+        return ShedError(
+            f"{self._turns.num_asked} other estimates are waiting",
+            hint="submit the job again in a minute, it is reviewed then",
+        )
+
     async def _run(self, errand: Errand[T]) -> tuple[T, ...]:
-        await self._turns.wait(errand.asker)
-        errand.has_begun = True
         try:
-            return await self._source(errand)
-        finally:
-            self._turns.give_back()
+            others = await errand.begin()
+        except NoRoomError:
+            raise self._shed() from None
+        for turn in others:
+            self._turns.give_back(turn)
+        return await self._source(errand)
 
     def _finish(
         self, errand: Errand[T], keys: Sequence[Key], task: asyncio.Task[tuple[T, ...]]
     ) -> None:
         """Keep what *task* brought, though nobody may be waiting for it any more."""
+        for turn in errand.turns.values():
+            self._turns.give_back(turn)
         self._errands.discard(errand)
         for key in keys:
             running = self._running.get(key)
@@ -139,6 +162,8 @@ class Answers(Generic[T]):
         if error is None:
             for key, answer in zip(keys, task.result(), strict=True):
                 self._memory.put(key, answer)
+        elif isinstance(error, ShedError):
+            pass  # it says nothing of the job
         elif isinstance(error, EstimatorError):
             for key in keys:
                 self._memory.fail(key, error)

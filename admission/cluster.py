@@ -23,6 +23,7 @@ from admission.capacity.registration import ANNOTATIONS as REGISTRATIONS
 from admission.errors import SettingsError
 from admission.outages import Followed
 from admission.values import Json
+from admission.workloads.fields import part, parts, word, words_of
 from estimator.errors import Problem
 
 PAGE = 100
@@ -53,10 +54,16 @@ class Resource:
     """Objects of every namespace: they are told apart by `NAMESPACE/NAME`."""
 
     def key(self, item: Json) -> str:
-        """Return what tells *item*, as the API server sends it, from others of its kind."""
-        metadata = item.get("metadata") or {}
-        name = str(metadata.get("name"))
-        return f"{metadata.get('namespace')}/{name}" if self.in_namespaces else name
+        """Return what tells *item*, as the API server sends it, from others of its kind.
+
+        Raises:
+            ValueError: if it has no name: it is no object of an API server.
+        """
+        metadata = part(part(item).get("metadata"))
+        name = word(metadata.get("name"))
+        if not name:
+            raise ValueError("an object without a name")
+        return f"{word(metadata.get('namespace'))}/{name}" if self.in_namespaces else name
 
     @property
     def followed(self) -> Followed:
@@ -80,19 +87,19 @@ def cut_node(node: Json) -> Json:
 
     Nodes of a pool say the same in most labels: each text is held once.
     """
-    metadata, status = node.get("metadata") or {}, node.get("status") or {}
+    metadata, spec, status = (part(part(node).get(key)) for key in ("metadata", "spec", "status"))
     kept: dict[str, Any] = {
-        "name": metadata.get("name"),
-        "labels": _held_once(metadata.get("labels") or {}),
+        "name": word(metadata.get("name")),
+        "labels": _held_once(words_of(metadata.get("labels"))),
     }
-    annotations = metadata.get("annotations") or {}
+    annotations = words_of(metadata.get("annotations"))
     if registered := {key: annotations[key] for key in REGISTRATIONS if key in annotations}:
         kept["annotations"] = registered
     return {
         "metadata": kept,
-        "spec": {"taints": (node.get("spec") or {}).get("taints") or []},
+        "spec": {"taints": list(parts(spec.get("taints")))},
         "status": {
-            key: _held_once({name: n for name, n in (status.get(key) or {}).items() if "/" in name})
+            key: _held_once({name: n for name, n in part(status.get(key)).items() if "/" in name})
             for key in ("capacity", "allocatable")
         },
     }
@@ -107,8 +114,9 @@ def _held_once(texts: Json) -> Json:
 
 def cut_namespace(namespace: Json) -> Json:
     """Return a namespace's name and labels."""
-    metadata = namespace.get("metadata") or {}
-    return {"metadata": {"name": metadata.get("name"), "labels": metadata.get("labels") or {}}}
+    metadata = part(part(namespace).get("metadata"))
+    labels = words_of(metadata.get("labels"))
+    return {"metadata": {"name": word(metadata.get("name")), "labels": labels}}
 
 
 NODES = Resource(path="/api/v1/nodes", cut=cut_node)

@@ -72,6 +72,13 @@ class ServerSettings(Section):
     """How long open connections are still served after SIGTERM. The default lost no review."""
 
 
+class WorkerIsolation(StrEnum):
+    """What becomes of estimates where the kernel lacks what isolates their processes."""
+
+    REQUIRED = "required"
+    PREFERRED = "preferred"
+
+
 class WorkerSettings(Section):
     """The child processes that estimate."""
 
@@ -86,6 +93,12 @@ class WorkerSettings(Section):
 
     memory_bytes: int = Field(default=3 * GIB, ge=GIB // 4, le=1024 * GIB)
     """Private memory one estimate may take beyond its template. Most take under 200 MiB."""
+
+    isolation: WorkerIsolation = WorkerIsolation.PREFERRED
+    """`required`: nothing is estimated where the kernel lacks seccomp or Landlock (Linux 5.13).
+
+    `preferred` goes on without, with a line in the log and `vramgate_estimator_isolation` 0.
+    """
 
 
 class CacheSettings(Section):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from admission.turns import NoRoomError, Turn
 from estimator.device import Device
 from estimator.errors import EstimatorError
 from estimator.workers.api import Job
@@ -28,9 +29,13 @@ class Errand(Generic[T]):
 
     job: Job
     devices: tuple[Device, ...]
-    asker: str
     since: float
     task: asyncio.Task[tuple[T, ...]] = field(init=False)
+    turns: dict[str, Turn] = field(default_factory=dict)
+    """Who asked, each with a turn of its own: the first one that comes will do."""
+    _ready: asyncio.Future[None] = field(
+        init=False, default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
     num_waiting: int = 0
     has_begun: bool = False
 
@@ -38,6 +43,33 @@ class Errand(Generic[T]):
     def is_dropped(self) -> bool:
         """Return whether it was told to end."""
         return bool(self.task.cancelling())
+
+    def join(self, turn: Turn) -> None:
+        """Let *turn* be one more that it may begin with."""
+        self.turns[turn.key] = turn
+        turn.then(self._hear)
+
+    async def begin(self) -> tuple[Turn, ...]:
+        """Wait for the first turn and begin; return the others, which are not needed.
+
+        Raises:
+            NoRoomError: if no turn will come.
+        """
+        await self._ready
+        self.has_begun = True
+        first = next(turn for turn in self.turns.values() if turn.is_given)
+        return tuple(turn for turn in self.turns.values() if turn is not first)
+
+    def _hear(self, turn: Turn) -> None:
+        if not turn.is_given:
+            self.turns.pop(turn.key, None)
+        if self._ready.done():
+            return
+        if turn.is_given:
+            self._ready.set_result(None)
+        elif not self.turns:
+            self._ready.set_exception(NoRoomError())
+            self._ready.exception()  # nobody may be waiting any more
 
     def leave(self) -> None:
         """Count one less who waits for it; without any it does not begin."""
@@ -61,6 +93,11 @@ class Question(Generic[T]):
         self._found: tuple[T | EstimatorError | Awaited[T], ...] = tuple(found)
         for errand in self._errands():
             errand.num_waiting += 1
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether every answer is there, and is one."""
+        return not any(isinstance(item, Awaited | EstimatorError) for item in self._found)
 
     async def answers(self) -> tuple[T, ...]:
         """Return the answers in order.

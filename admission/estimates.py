@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from admission.answers import MAX_RUNNING, Answers
+from admission.answers import MAX_ASKED, MAX_RUNNING, Answers
 from admission.cache import CacheResult, Memory, Retention
 from admission.errands import Errand, Question
 from admission.judge.asking import Remembering
@@ -25,6 +25,9 @@ from estimator.workers.api import Estimator, Job, spec_of
 if TYPE_CHECKING:
     from estimator.result import Estimate, Fit
     from estimator.spec import JobSpec
+
+Known = tuple[str, tuple[Device, ...]]
+"""The digest of a spec, and devices that it has remembered estimates for."""
 
 _SLOWNESS = (CacheResult.HIT, CacheResult.JOINED, CacheResult.PARTIAL, CacheResult.MISS)
 
@@ -66,7 +69,7 @@ class EstimatePool:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._watcher: Watcher = watcher or NoWatcher()
-        self._turns = Turns(max_concurrent)
+        self._turns = Turns(max_concurrent, room=MAX_RUNNING, room_each=MAX_ASKED)
         self._clock = clock
         kept = retention or Retention()
         self._estimates: Answers[Estimate] = Answers(
@@ -152,12 +155,17 @@ class AskingPool(Remembering):
         self._has_left = False
         self.result: CacheResult | None = None
         """The slowest way any of the answers came; None while nothing was asked."""
+        self.known: list[Known] = []
+        """The estimates that were remembered."""
+        self.is_settled = True
+        """Whether no answer was waited for, or was none: asked again, it is the same."""
 
     async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
         """Return one estimate a device, in order (see `Estimator`)."""
-        self._check()
+        was_settled = self._begin()
         question, result = self._pool.ask(job, devices, asker=self._asker)
-        self._questions.append(question)
+        self._take(question, was_settled=was_settled)
+        self.known.append((spec_of(job).digest(), tuple(devices)))
         self.result = max(self.result or result, result, key=_SLOWNESS.index)
         return await question.answers()
 
@@ -166,13 +174,14 @@ class AskingPool(Remembering):
         found = None if self._has_left else self._pool.remembered(digest, devices)
         if found is not None:
             self.result = self.result or CacheResult.HIT  # the fastest of all ways
+            self.known.append((digest, tuple(devices)))
         return found
 
     async def fit(self, spec: JobSpec, devices: Sequence[Device]) -> tuple[Fit, ...]:
         """Return what would fit each device, in order (see `Estimator`)."""
-        self._check()
+        was_settled = self._begin()
         question = self._pool.ask_fits(spec, devices, asker=self._asker)
-        self._questions.append(question)
+        self._take(question, was_settled=was_settled)
         return await question.answers()
 
     def leave(self) -> None:
@@ -181,6 +190,13 @@ class AskingPool(Remembering):
         for question in self._questions:
             question.leave()
 
-    def _check(self) -> None:
+    def _begin(self) -> bool:
+        """Return whether all was settled so far; nothing is until the question could be put."""
+        was_settled, self.is_settled = self.is_settled, False
         if self._has_left:
             raise EstimateTimeoutError("the review is answered already")
+        return was_settled
+
+    def _take(self, question: Question[Estimate] | Question[Fit], *, was_settled: bool) -> None:
+        self._questions.append(question)
+        self.is_settled = was_settled and question.is_known

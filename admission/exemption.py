@@ -40,9 +40,11 @@ def moment_of(text: str) -> datetime | None:
     if not _MOMENT.fullmatch(text):
         return None
     try:
-        return datetime.fromisoformat(text.upper())
-    except ValueError:  # the 31st of February
+        moment = datetime.fromisoformat(text.upper())
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):  # the 31st of February; a zone beyond the year 9999
         return None
+    return moment
 
 
 def moment_text(moment: datetime) -> str:

@@ -8,11 +8,11 @@ its traceback goes to the log and nowhere else. Writes nothing anywhere, dry run
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 import structlog
 
@@ -25,6 +25,16 @@ from admission.handling.counting import Books
 from admission.handling.judging import UNREAD, Judging
 from admission.handling.mutating import Mutating, Patch
 from admission.handling.policies import Policies, utc_now
+from admission.handling.recalling import (
+    Given,
+    Memory,
+    Question,
+    Recalled,
+    is_lasting,
+    memory_of,
+    nameless,
+    question_of,
+)
 from admission.handling.withheld import WithheldDenials
 from admission.judge.rounds import TimedFetching
 from admission.learning.floors import Learnt
@@ -42,6 +52,7 @@ from admission.review import (
 )
 from admission.steer.notes import VERDICT
 from admission.steer.terms import RECORD
+from admission.threads import aside
 from admission.values import Json, Judgement
 from admission.workloads.kind import Kinds
 
@@ -96,6 +107,7 @@ class Handler:
         self._desk = self._new_desk(policy, steering or SteeringSettings(), sources)
         self._withheld = WithheldDenials(now=now)
         self._books = Books(metrics=metrics, clock=clock, withheld=self._withheld)
+        self._recalled = Recalled()
         self._mutates = False
         """Whether `/mutate` is asked at all: whoever writes an object can annotate it as well."""
 
@@ -142,10 +154,11 @@ class Handler:
     ) -> Answer:
         """Return the answer to one review; never raises."""
         started = self._clock()
+        question: Question | None = None
         if len(body) <= SMALL_BODY:
-            review = _parsed(body, content_type)
+            review, question = _parsed(body, content_type, route)
         else:
-            review = await asyncio.to_thread(_parsed, body, content_type)
+            review, _ = await aside(_parsed, body, content_type, None)
         if isinstance(review, Answer):
             return review
         if review.operation not in JUDGED:
@@ -164,9 +177,7 @@ class Handler:
             has_record=RECORD.encode() in body,
         )
         try:
-            if route is Route.MUTATE:
-                return await self._mutated(desk, asked)
-            return await self._validated(desk, asked)
+            return await self._answered(desk, asked, question, route)
         except RequestError as error:
             return _refused(error, uid=review.uid)
         except Exception:
@@ -174,28 +185,73 @@ class Handler:
         finally:
             asked.estimator.leave()
 
-    async def _mutated(self, desk: _Desk, asked: Asked) -> Answer:
-        self._mutates = True
-        judgement, patch = await desk.mutating.mutated(asked)
-        self._books.reviewed(asked, judgement, route=Route.MUTATE, num_operations=len(patch))
-        return _answer(asked.review, judgement, patch)
+    async def _answered(
+        self, desk: _Desk, asked: Asked, question: Question | None, route: Route
+    ) -> Answer:
+        """Return what was answered before; else judge, and remember what lasts."""
+        if route is Route.MUTATE:
+            self._mutates = True
+        elif self._mutates and _is_told(asked.review.object):
+            ends = min(asked.ends, self._clock() + AGAIN_SECONDS)
+            asked = replace(asked, ends=ends, is_again=True)
+        memory = self._memory(desk, question) if question else None
+        given = self._recalled.find(memory, asked.estimator) if memory else None
+        if given is not None:
+            if given.judgement.steered:
+                self._metrics.steered(asked.review.kind)
+            self._count(asked, given, route)
+            return given.answer.readdressed(before=given.uid, uid=asked.review.uid)
+        if question is not None:
+            parse_review(question.document)  # nobody has looked at how deep it nests
+        judge = desk.mutating.mutated if route is Route.MUTATE else partial(self._validated, desk)
+        judgement, patch = await judge(asked)
+        given = Given(
+            answer=_answer(asked.review, judgement, patch),
+            uid=asked.review.uid,
+            judgement=judgement,
+            num_operations=len(patch),
+            known=tuple(asked.estimator.known),
+        )
+        self._count(asked, given, route)
+        if memory is not None and self._lasts(desk, asked, memory, judgement):
+            self._recalled.keep(memory, given)
+        return given.answer
 
-    async def _validated(self, desk: _Desk, asked: Asked) -> Answer:
+    async def _validated(self, desk: _Desk, asked: Asked) -> tuple[Judgement, Patch]:
         """Judge the object as it will be stored; one that was told its verdict waits no longer.
 
         The answer comes from the cache as a rule: nothing that `/mutate` wrote is believed.
         """
-        if self._mutates and _is_told(asked.review.object):
-            ends = min(asked.ends, self._clock() + AGAIN_SECONDS)
-            asked = replace(asked, ends=ends, is_again=True)
         policy = desk.policies.of(asked.review)
         read = await desk.judging.read(asked, asked.review.object)
         judgement = await desk.judging.judged(asked, read, policy)
         judgement = await desk.judging.answered(asked, judgement, policy)
         if asked.is_again and judgement.cache == "late":
             judgement = replace(judgement, action=Action.ALLOW, warnings=(), is_spared=False)
-        self._books.reviewed(asked, judgement, route=Route.VALIDATE)
-        return _answer(asked.review, judgement)
+        return judgement, ()
+
+    def _count(self, asked: Asked, given: Given, route: Route) -> None:
+        self._books.reviewed(
+            asked, given.judgement, route=route, num_operations=given.num_operations
+        )
+
+    def _memory(self, desk: _Desk, question: Question) -> Memory | None:
+        return memory_of(
+            question,
+            settings=desk,
+            policies=desk.policies,
+            classes=self._cluster.classes,
+            learnt=self._learnt,
+        )
+
+    def _lasts(self, desk: _Desk, asked: Asked, memory: Memory, judgement: Judgement) -> bool:
+        """Return whether the same object would be judged the same, another name or not."""
+        if desk is not self._desk or not is_lasting(asked, judgement, now=self._clock()):
+            return False
+        now = self._memory(desk, memory.question)
+        if now is None or not memory.holds(now) or not self._recalled.is_again(memory):
+            return False
+        return self._reader.reads_alike(asked.review, nameless(asked.review.object))
 
     def _fault(self, desk: _Desk, review: Review, *, started: float) -> Answer:
         """Let the object pass and say so; nothing of what went wrong leaves this process."""
@@ -204,14 +260,20 @@ class Handler:
         return allowed(review.uid, warnings=() if mode is Mode.OFF else (FAULT_WARNING,))
 
 
-def _parsed(body: bytes, content_type: str) -> Review | Answer:
-    """Return the review in *body*, or what a body that is none is answered."""
+def _parsed(
+    body: bytes, content_type: str, route: Route | None
+) -> tuple[Review | Answer, Question | None]:
+    """Return the review in *body*, or what a body that is none is answered.
+
+    With a *route*, what may have been answered before is a question too, and not walked yet.
+    """
     document: object = None
     try:
         document = parse_document(body, content_type=content_type)
-        return parse_review(document)
+        question = question_of(document, route) if route else None
+        return question.review if question else parse_review(document), question
     except RequestError as error:
-        return _refused(error, uid=uid_of(document))
+        return _refused(error, uid=uid_of(document)), None
 
 
 def _is_told(obj: Json) -> bool:

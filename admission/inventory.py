@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import orjson
+import structlog
 
 from admission.capacity.classes import classes_of
 from admission.codes import Mode, Steer
-from admission.errors import SettingsError
+from admission.errors import RequestError, SettingsError
 from admission.node_settings import NodeSettings
 from admission.values import Json, NodeClass
 from estimator.documents import read_documents
@@ -32,8 +33,11 @@ MOST_DEPARTED = 500
 SECONDS_PER_DAY = 86400.0
 SETTLE_SECONDS = 0.2
 """Changes within it are taken together: a pool of a hundred nodes starts at once."""
+FAULT_SECONDS = 30.0
+"""After a fault of ours, or without a thread to compute in, until it is tried again."""
 REVISIT_SECONDS = 3600.0
 """How often removed nodes are looked at even if nothing changes."""
+_log = structlog.get_logger()
 _NAMING_LABELS = frozenset({"kubernetes.io/hostname", "nvidia.com/gfd.timestamp"})
 """Labels that tell one node from another and say nothing of its cards."""
 
@@ -81,7 +85,9 @@ class Inventory:
         settings: NodeSettings | None = None,
         changed: Callable[[tuple[NodeClass, ...]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
+        fault_seconds: float = FAULT_SECONDS,
     ) -> None:
+        self._fault_seconds = fault_seconds
         self.classes: tuple[NodeClass, ...] = ()
         self._departed = DepartedNodes(keep_seconds=keep_seconds)
         self._settings = settings
@@ -150,13 +156,18 @@ class Inventory:
         self._note_listed()
 
     async def run(self) -> None:
-        """Keep the classes up to date until cancelled."""
+        """Keep the classes up to date until cancelled; a fault leaves those that are known."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REVISIT_SECONDS):
                     await self._arrived.wait()
             self._arrived.clear()
-            await self.refresh()
+            try:
+                await self.refresh()
+            except Exception:
+                _log.exception("nodes not taken")
+                self._arrived.set()
+                await asyncio.sleep(self._fault_seconds)
             await asyncio.sleep(SETTLE_SECONDS)
 
     async def refresh(self) -> None:
@@ -172,7 +183,9 @@ class Inventory:
         self, before: Mapping[str, Json], after: Mapping[str, Json]
     ) -> tuple[NodeClass, ...]:
         departed = self._departed.update(before, after, now=self._clock())
-        return classes_of((*after.values(), *departed), self._settings)
+        found = classes_of((*after.values(), *departed), self._settings)
+        # What is remembered of the same cluster stays good: most of what nodes report is no news.
+        return self.classes if found == self.classes else found
 
 
 def mode_label(metadata: Json) -> Mode | None:
@@ -213,6 +226,10 @@ def read_nodes(path: Path) -> Mapping[str, Json]:
     except SpecError as error:
         raise SettingsError(error.problems) from error
     found = [node for document in documents for node in _nodes_in(document, path)]
+    try:
+        classes_of(found)
+    except RequestError as error:
+        raise SettingsError([Problem(path=f"nodes.file: {path}", message=error.message)]) from error
     return {str(node["metadata"]["name"]): node for node in found}
 
 

@@ -40,6 +40,11 @@ ESTIMATES = Series(
     ("framework", "method", "outcome"),
 )
 ESTIMATOR_WORKERS = Series("vramgate_estimator_workers", "Worker processes.", ("state",))
+ESTIMATOR_ISOLATION = Series(
+    "vramgate_estimator_isolation",
+    "Whether the kernel gives what isolates worker processes, by feature.",
+    ("feature",),
+)
 CACHE_REQUESTS = Series(
     "vramgate_cache_requests_total", "Questions to the cache of estimates.", ("result",)
 )

@@ -104,6 +104,11 @@ class Latest:
         self._most = 0
         self._kept: OrderedDict[WorkloadLabels, None] = OrderedDict()
 
+    @property
+    def keeps_any(self) -> bool:
+        """Return whether a workload that is added stays."""
+        return self._most > 0
+
     def keep(self, most: int) -> tuple[WorkloadLabels, ...]:
         """Keep at most *most* from now on; return those that are forgotten."""
         self._most = most

@@ -7,6 +7,7 @@ The only importer of prometheus_client. Every known label value starts at 0.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -59,6 +60,7 @@ from admission.outages import Watched
 from admission.values import Judgement, NodeClass
 from admission.version import package_version
 from estimator.errors import EstimatorError
+from estimator.processes.jail import FEATURES, Isolation
 from estimator.result import Estimate
 from estimator.spec import Framework, JobSpec
 
@@ -72,11 +74,17 @@ class Metrics:
         self._registry = registry
         self._reviews = self._counter(series.REVIEWS)
         self._review_seconds = self._histogram(series.REVIEW_SECONDS)
+        # To find a series by its labels takes longer than to count. These are never taken out.
+        self._reviews_of = functools.cache(self._reviews.labels)
+        self._review_seconds_of = functools.cache(self._review_seconds.labels)
         self._estimate_seconds = self._histogram(series.ESTIMATE_SECONDS)
         self._estimates = self._counter(series.ESTIMATES)
         self._workers = self._gauge(series.ESTIMATOR_WORKERS)
+        self._isolation = self._gauge(series.ESTIMATOR_ISOLATION)
         self._cache_requests = self._counter(series.CACHE_REQUESTS)
+        self._cache_requests_of = functools.cache(self._cache_requests.labels)
         self._spec_source = self._counter(series.SPEC_SOURCE)
+        self._spec_source_of = functools.cache(self._spec_source.labels)
         self._unknown = self._counter(series.UNKNOWN)
         self._steered = self._counter(series.STEERED)
         self._withheld = self._counter(series.WOULD_DENY)
@@ -114,14 +122,14 @@ class Metrics:
     ) -> None:
         """Count one answered review."""
         known = closed(kind, KINDS)
-        self._reviews.labels(known, verdict.value, action.value, mode.value).inc()
-        self._review_seconds.labels(closed(cache, CACHE, NONE)).observe(seconds)
+        self._reviews_of(known, verdict.value, action.value, mode.value).inc()
+        self._review_seconds_of(closed(cache, CACHE, NONE)).observe(seconds)
 
     def read(self, source: str) -> None:
         """Count where a job's model was read from, by the text that people are shown."""
         text = source.lower()
         label = next((label for mark, label in SOURCE_MARKS.items() if mark in text), OTHER)
-        self._spec_source.labels(label).inc()
+        self._spec_source_of(label).inc()
 
     def unknown(self, code: str) -> None:
         """Count one reason for `unknown`."""
@@ -149,7 +157,7 @@ class Metrics:
 
     def cache_asked(self, result: CacheResult) -> None:
         """Count one question to the cache."""
-        self._cache_requests.labels(result.value).inc()
+        self._cache_requests_of(result.value).inc()
 
     def estimated(
         self, spec: JobSpec, outcome: Sequence[Estimate] | EstimatorError, *, seconds: float
@@ -168,6 +176,12 @@ class Metrics:
         self._workers.clear()
         for state, count in states.items():
             self._workers.labels(state).set(count)
+
+    def isolation(self, isolation: Isolation | None) -> None:
+        """Show what the kernel gives that isolates workers; None before a template is ready."""
+        if isolation is not None:
+            for feature in FEATURES:
+                self._isolation.labels(feature).set(feature not in isolation.missing)
 
     def classes(self, classes: Iterable[NodeClass]) -> None:
         """Show the cards of the cluster in place of those shown before."""
@@ -190,6 +204,8 @@ class Metrics:
         for labels, nbytes in admitted_bytes(judgement).items():
             shown = labels if labels in self._shown_classes else OTHERS
             self._admitted.labels(*shown).inc(nbytes)
+        if not self._latest.keeps_any:
+            return
         unit = deciding_unit(judgement)
         bounds = bounds_of(unit) if unit else {}
         if not bounds:

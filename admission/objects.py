@@ -7,7 +7,7 @@ Writes only what names the object that was read, by its version or its UID. Neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -84,8 +84,12 @@ class Objects(Protocol):
 class ClusterObjects:
     """Asks the API server."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(
+        self, client: ApiClient, *, dated: Callable[[datetime], None] = lambda _: None
+    ) -> None:
+        """Ask by *client*; *dated* hears the API server's clock with each of its answers."""
         self._client = client
+        self._dated = dated
 
     def read(self, path: str) -> Found:
         """Return the object at *path*."""
@@ -132,6 +136,8 @@ class ClusterObjects:
                 *request, _request_timeout=(CONNECT_SECONDS, READ_SECONDS)
             )
             response: urllib3.BaseHTTPResponse = answer.response
+            if (moment := _moment(response.headers)) is not None:
+                self._dated(moment)
             try:
                 return response.status, response.read(MAX_BYTES) or b"", response.headers
             finally:
@@ -188,8 +194,13 @@ def _said(body: bytes) -> str:
 
 def _date(headers: Mapping[str, str]) -> datetime:
     """Return the date of an answer; our own clock's if it has none."""
+    return _moment(headers) or datetime.now(UTC)
+
+
+def _moment(headers: Mapping[str, str]) -> datetime | None:
+    """Return the date of an answer, None if it has none that is one."""
     try:
         found = parsedate_to_datetime(headers.get("Date") or "")
     except ValueError:
-        return datetime.now(UTC)
+        return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

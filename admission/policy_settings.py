@@ -7,10 +7,11 @@ An exemption that is over stays valid as a setting: a restart after its end must
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
 
 from admission.certificate_settings import LABEL
 from admission.codes import Action, Mode, Steer
@@ -29,6 +30,13 @@ def _or_off(closed: type[Mode] | type[Steer]) -> BeforeValidator:
     return BeforeValidator(lambda value: closed.OFF if value is False else value)
 
 
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("no moment before the year 10000 in UTC") from error
+
+
 class ExemptionSettings(Section):
     """Jobs that are warned and not denied, until a moment that is written down."""
 
@@ -44,7 +52,7 @@ class ExemptionSettings(Section):
     kind: str | None = Field(default=None, max_length=63, pattern=r"^[A-Z][A-Za-z0-9]*$")
     """Their kind, as in manifests. Absent: every kind."""
 
-    until: AwareDatetime
+    until: Annotated[AwareDatetime, AfterValidator(_in_utc)]
     """When it ends, with a time zone: `2026-12-31T00:00:00Z`. Then the verdict counts again."""
 
     reason: str = Field(min_length=1, max_length=200)

@@ -47,7 +47,11 @@ class _Server(ThreadingHTTPServer):
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
-        super().process_request(request, client_address)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # the system has no more threads: others are answered later
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Answer, then give the thread back."""

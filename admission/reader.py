@@ -12,10 +12,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from admission.errors import RequestError
 from admission.judge.views import Views, read_views
-from admission.readings import RememberedViews
+from admission.readings import RememberedViews, reading_key
 from admission.review import Review
 from admission.threads import Threads
+from admission.turns import NoRoomError
 from admission.values import NO_DOCUMENTS, Documents, Json, NodeClass, Workload
 from admission.workloads import KINDS, read_workload
 from admission.workloads.kind import Kinds
@@ -28,7 +30,8 @@ What is larger is read in a thread, so that the loop answers others meanwhile.""
 MAX_READING = 2
 """Reviews read in threads at once. More would only share the interpreter's lock."""
 MAX_UNREAD = 64
-"""Reviews waiting for such a thread. Beyond it a review is late from the start."""
+"""Reviews waiting for such a thread. Beyond it a review is late from the start, or the newest of
+the namespace that has the most waiting is."""
 
 
 class Reader(Protocol):
@@ -54,7 +57,7 @@ class ReviewReader:
         self._kinds = kinds
         self._read_views = read
         self._remembered = RememberedViews()
-        self._threads = threads or Threads(MAX_READING)
+        self._threads = threads or Threads(MAX_READING, room=MAX_READING + MAX_UNREAD)
 
     def of(self, kinds: Kinds) -> ReviewReader:
         """Return a reader of *kinds* that takes turns with this one."""
@@ -87,8 +90,6 @@ class ReviewReader:
                 self._remembered.keep(workload, views, **told)
             if views is not None:
                 return workload, views
-        if self._threads.num_waiting >= MAX_UNREAD:
-            return None
 
         def read() -> tuple[Workload, Views]:
             workload = self._workload(review, obj, documents)
@@ -97,11 +98,22 @@ class ReviewReader:
         try:
             async with asyncio.timeout(seconds):
                 found = await self._threads.run(read, key=review.namespace)
-        except TimeoutError:
+        except (TimeoutError, NoRoomError):
             return None
         if is_kept:
             self._remembered.keep(*found, **told)
         return found
+
+    def reads_alike(self, review: Review, obj: Json) -> bool:
+        """Return whether the object of *review* is read as *obj* is, without what others say."""
+        try:
+            found, other = (
+                reading_key(self._workload(review, each, NO_DOCUMENTS), NO_DOCUMENTS)
+                for each in (review.object, obj)
+            )
+        except RequestError:
+            return False
+        return found is not None and found == other
 
     def _workload(self, review: Review, obj: Json, documents: Documents) -> Workload:
         return read_workload(

@@ -31,6 +31,13 @@ class Answer:
     status: int
     body: bytes
 
+    def readdressed(self, *, before: str, uid: str) -> Answer:
+        """Return the same for review *uid*, of an answer to the review *before*."""
+        head = _head(before)
+        if not self.body.startswith(head):
+            raise ValueError("the answer is not addressed to that review")
+        return Answer(status=self.status, body=_head(uid) + self.body[len(head) :])
+
 
 def allowed(
     uid: str,
@@ -109,6 +116,12 @@ def _reviewed(
         response["auditAnnotations"] = dict(audit)
     review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
     return Answer(status=200, body=orjson.dumps(review))
+
+
+def _head(uid: str) -> bytes:
+    """Return how every answer to review *uid* begins."""
+    review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": {"uid": uid}}
+    return orjson.dumps(review).removesuffix(b"}}")
 
 
 def _shortened(line: str) -> str:

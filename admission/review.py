@@ -7,6 +7,7 @@ Pure. Anything that is not an AdmissionReview we can answer is a `RequestError` 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -87,6 +88,16 @@ def parse_review(body: object) -> Review:
     """
     document = _mapping(body, "the body")
     _check_nesting(document)
+    return read_review(document)
+
+
+def read_review(body: object) -> Review:
+    """Return the same of JSON whose objects nobody walks: how deep it nests is not looked at.
+
+    Raises:
+        RequestError: saying what was sent and what is accepted.
+    """
+    document = _mapping(body, "the body")
     version, kind = document.get("apiVersion"), document.get("kind")
     if version != API_VERSION or kind != "AdmissionReview":
         seen = f"{str(kind)[:60]} of {str(version)[:60]}"
@@ -192,6 +203,7 @@ _UNIT_SECONDS = {
 }
 
 
+@functools.lru_cache(maxsize=64)
 def parse_duration(text: str) -> float | None:
     """Return the seconds of a Go duration (`5s`, `1m30s`, `500ms`); None if it is none.
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
+from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
@@ -31,6 +34,8 @@ MAX_BODY_BYTES = 8 << 20
 KEEP_ALIVE_SECONDS = 600.0
 READ_SECONDS = 10.0
 """A body that takes longer than this to arrive is from nobody who waits for the answer."""
+BACKLOG = 1024
+"""Connections that wait to be taken."""
 CLOSE_SECONDS = 6.0
 """After draining, how long answers still in the making may take: longer than any deadline."""
 
@@ -62,6 +67,33 @@ class Probes:
     """The denials that were withheld, as JSON."""
 
 
+class _Site(web.TCPSite):
+    """A listener that takes one connection each time around the loop.
+
+    asyncio takes as many as may wait, and where there is no descriptor left it fails as often, with
+    a traceback and a timer each: with a thousand that holds up every review (Python 3.11
+    `asyncio/selector_events.py`, `_accept_connection`).
+    """
+
+    def __init__(
+        self,
+        runner: web.AppRunner,
+        host: str,
+        port: int,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        super().__init__(runner, host, port, ssl_context=ssl_context, backlog=1)
+
+    async def start(self) -> None:
+        """Listen."""
+        await super().start()
+        assert isinstance(self._server, asyncio.Server)
+        for each in self._server.sockets:
+            with each.dup() as listening:
+                listening.listen(BACKLOG)
+
+
 class WebhookServer:
     """One process' server: `async with server.running(): …`."""
 
@@ -88,7 +120,7 @@ class WebhookServer:
             shutdown_timeout=CLOSE_SECONDS,
             auto_decompress=False,
         )
-        self._sites: list[web.TCPSite] = []
+        self._sites: list[_Site] = []
 
     @property
     def port(self) -> int:
@@ -124,16 +156,10 @@ class WebhookServer:
     async def _listen(self) -> None:
         settings = self._settings
         self._sites.append(
-            web.TCPSite(
-                self._runner,
-                settings.host,
-                settings.port,
-                ssl_context=self._certificate.context,
-                backlog=1024,
-            )
+            _Site(self._runner, settings.host, settings.port, ssl_context=self._certificate.context)
         )
         if settings.metrics_port is not None:
-            self._sites.append(web.TCPSite(self._runner, settings.host, settings.metrics_port))
+            self._sites.append(_Site(self._runner, settings.host, settings.metrics_port))
         for site, path in zip(self._sites, ("server.port", "server.metricsPort"), strict=False):
             try:
                 await site.start()
@@ -193,20 +219,23 @@ class WebhookServer:
 
     async def _review(self, request: web.Request, route: Route) -> web.StreamResponse:
         try:
-            async with asyncio.timeout(READ_SECONDS):
+            if request.content.is_eof():  # it came with its head: there is nothing to wait for
                 body = await request.read()
+            else:
+                async with asyncio.timeout(READ_SECONDS):
+                    body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             message = f"the body is longer than {MAX_BODY_BYTES} bytes"
             return _response(errored(message, code=413))
         except TimeoutError:
             message = f"the body did not arrive within {READ_SECONDS:.0f} s"
-            response = _response(errored(message, code=408))
-            response.force_close()
-            return response
+            return _last_response(errored(message, code=408))
+        except OSError:  # whoever asked is gone: nobody reads this, and nothing of ours failed
+            return _last_response(errored("the connection ended in the body"))
         answer = await self._reviewer.answer(
             body,
             content_type=request.headers.get("Content-Type", ""),
-            timeout_text=request.query.get("timeout"),
+            timeout_text=_timeout_text(request.rel_url.raw_query_string),
             route=route,
         )
         return _response(answer)
@@ -247,6 +276,8 @@ class WebhookServer:
                     _log.info("certificate loaded", expires=str(self._certificate.expires))
             except (OSError, ValueError) as error:
                 found[CertificateProblem.FILES_REFUSED] = _reason(error)
+            except Exception as error:  # no thread to look in, say: it is looked at again
+                found[CertificateProblem.FAULT] = type(error).__name__
             expires = self._certificate.expires
             if expires is not None and expires <= datetime.now(UTC):
                 found[CertificateProblem.EXPIRED] = f"the certificate expired at {expires}"
@@ -259,8 +290,21 @@ class WebhookServer:
             self._probes.certificate_loaded(self._certificate.expires.timestamp())
 
 
+@functools.lru_cache(maxsize=64)
+def _timeout_text(query: str) -> str | None:
+    """Return what *query* says of the time there is: the API server always says the same."""
+    return next((value for key, value in parse_qsl(query) if key == "timeout"), None)
+
+
 def _response(answer: Answer) -> web.Response:
     return web.Response(body=answer.body, status=answer.status, content_type="application/json")
+
+
+def _last_response(answer: Answer) -> web.Response:
+    """Return *answer* as the last of its connection."""
+    response = _response(answer)
+    response.force_close()
+    return response
 
 
 def _reason(error: OSError | ValueError) -> str:

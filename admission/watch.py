@@ -20,12 +20,18 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from admission.cluster import CONNECT_SECONDS, Client, Resource
+from admission.errors import RequestError
 from admission.outages import Outages
 from admission.values import Json
 
 WATCH_SECONDS = (240, 360)
 LONGEST_PAUSE_SECONDS = 30.0
 GONE, TOO_MANY = 410, 429
+MAX_LINE_BYTES = 16 << 20
+"""Of one change. An object of the API server has 1.5 MiB, so more is somebody else's answer."""
+
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, RequestError, TypeError, ValueError)
+"""What reading an object may raise whose fields are not what they should be."""
 
 Snapshot = Mapping[str, Json]
 """Name -> object, cut down. A new one for every change; never changed itself."""
@@ -79,6 +85,8 @@ class Watch:
         self._outages = outages or Outages()
         self._times = times or Times()
         self._items: dict[str, Json] = {}
+        self._fault = ""
+        """The fault of ours that was told last."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name=f"watch {resource.path}", daemon=True
@@ -117,15 +125,26 @@ class Watch:
                     self._outages.failed(
                         self._resource.followed, _reason(error), is_away=_is_away(error)
                     )
+            except Exception as error:
+                # Nobody would notice a thread that ended: what is known would grow old for ever.
+                self._failed(error)
             self._stopping.wait(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _failed(self, error: Exception) -> None:
+        """Tell a fault of ours, or an answer that no API server gives; its traceback once."""
+        reason = f"fault: {_reason(error)}"
+        if reason != self._fault:
+            _log.error("watch failed", path=self._resource.path, exc_info=error)
+        self._fault = reason
+        self._outages.failed(self._resource.followed, reason, is_away=False)
 
     def _list(self) -> str:
         """Fetch everything, publish it, and return its version."""
         items: dict[str, Json] = {}
         query = {"limit": str(self._resource.page)}
         while True:
-            page = orjson.loads(self._get(query, listing=True).data)
+            page = _document(self._get(query, listing=True).data)
             for item in page.get("items") or ():
                 name, kept = self._kept(item)
                 if kept is not None:
@@ -165,7 +184,7 @@ class Watch:
             for line in _lines(response):
                 if self._stopping.is_set():
                     return
-                yield self._take(orjson.loads(line))
+                yield self._take(_document(line))
         except urllib3.exceptions.ReadTimeoutError:
             return
         finally:
@@ -193,7 +212,16 @@ class Watch:
             self._tell({name: after})
 
     def _kept(self, item: Json) -> tuple[str, Json | None]:
-        return self._resource.key(item), self._resource.cut(item)
+        """Return the name of *item* and what is kept of it.
+
+        One that cannot be read is left out: it must not cost what is known of the others.
+        """
+        name = self._resource.key(item)
+        try:
+            return name, self._resource.cut(item)
+        except _UNREADABLE as error:
+            _log.error("object left out", path=self._resource.path, name=name, exc_info=error)
+            return name, None
 
     def _tell(self, changes: Changes) -> None:
         if self._stopping.is_set():
@@ -225,11 +253,33 @@ class Watch:
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield each line of *response* as soon as it is whole."""
-    rest = b""
+    """Yield each line of *response* as soon as it is whole.
+
+    Raises:
+        ValueError: if one is longer than any change.
+    """
+    rest = bytearray()
     for chunk in response.stream(amt=None):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line for line in lines if line)
+        *ends, last = chunk.split(b"\n")
+        for end in ends:
+            if line := bytes(rest + end):
+                yield line
+            rest.clear()
+        rest += last
+        if len(rest) > MAX_LINE_BYTES:
+            raise ValueError(f"a line of more than {MAX_LINE_BYTES} bytes")
+
+
+def _document(text: bytes) -> Json:
+    """Return the object in *text*.
+
+    Raises:
+        ValueError: if it is anything else.
+    """
+    document = orjson.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError(f"an answer that is no object but {type(document).__name__}")
+    return document
 
 
 def _reason(error: Exception) -> str:

@@ -80,7 +80,7 @@ def answer(
     other = spec.runtime.extra_bytes
     loaders = spec.runtime.data_loader_cuda_workers
     figures = _figures(ends, overheads, other, loaders)
-    managed = _managed_bytes(trace, device, beside=figures.peak.device_bytes)
+    managed = managed_bytes(trace, device, beside=figures.peak.device_bytes)
     figures = _with_managed(figures, managed)
     other += managed
     return Estimate(
@@ -158,7 +158,7 @@ def _figures(ends: Ends, overheads: Overheads, other: int, loaders: int) -> _Fig
     )
 
 
-def _managed_bytes(trace: Trace, device: Device, *, beside: int) -> int:
+def managed_bytes(trace: Trace, device: Device, *, beside: int) -> int:
     """Return what of memory the driver moves is on *device*: as much as has room.
 
     Source: CUDA C++ Programming Guide, unified memory (pages go to the host when the card is full).

@@ -13,12 +13,13 @@ from estimator.allocators.choice import policy_of
 from estimator.allocators.protocol import Allocator, AllocatorPolicy
 from estimator.cudnn import PlanSource
 from estimator.device import Device
-from estimator.kernels import End, lower, uses_cudnn, version_of, workspaces_of
+from estimator.kernels import End, Scratch, lower, uses_cudnn, version_of, workspaces_of
 from estimator.notes import Assumption, Unknown
 from estimator.program import Program
-from estimator.replay import Replay, replay, smallest_cap
+from estimator.replay import CAP_STEP, Replay, replay, smallest_cap
 from estimator.spec.training import Runtime
 from estimator.trace import Role, Trace
+from estimator.units import round_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +87,17 @@ def lower_for(
         trace.allocator, runtime, version=version, capability=device.compute_capability
     )
     workspaces = workspaces_of(trace, device, plans, runtime.cudnn)
+    answers: dict[int, Scratch | Unknown] = {}
 
     def at(end: End) -> Program:
-        return lower(trace, device, end=end, environment=environment, workspaces=workspaces)
+        return lower(
+            trace,
+            device,
+            end=end,
+            environment=environment,
+            workspaces=workspaces,
+            answers=answers,
+        )
 
     program = at(End.EXPECTED)
     return Lowered(
@@ -139,6 +148,8 @@ def enough_of(lowered: Lowered, free: Replay | None = None) -> int:
 
 def _smallest(lowered: Lowered, program: Program, free: Replay) -> int:
     """Return the smallest cap of *program*: never below what is live without its scratch."""
+    if free.edge is not None:
+        return round_up(free.edge, CAP_STEP)
     return smallest_cap(
         program,
         lambda cap: lowered.allocator(capacity=cap),

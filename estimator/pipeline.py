@@ -55,6 +55,20 @@ def estimate(
     return tuple(worst([job.on(device) for job in jobs], positions) for device in devices)
 
 
+def trace_all(spec: JobSpec, devices: Sequence[Device], *, frontend: Frontend) -> None:
+    """Trace *spec*, and the cheapest job it may be, with *frontend* as `estimate` does.
+
+    Raises:
+        EstimatorError: of the kind that says why there is no trace.
+    """
+    for position in positions_of(spec):
+        job = Job(spec=spec, frontend=RankFrontend(frontend, position))
+        for device in devices:
+            job.trace(device)
+            if (cheapest := job.cheapest()) is not None:
+                cheapest.trace(device)
+
+
 @dataclass(slots=True, kw_only=True)
 class Job:
     """One spec on many cards; remembers its traces and needs."""
@@ -112,21 +126,23 @@ class Job:
         """
         if AT_MOST in self.trace(device).facts:
             return min(need.least, parameter_bytes(self.trace(device)))
-        cheapest = frugal_spec(self.spec)
+        cheapest = self.cheapest()
         if cheapest is None:
             return need.least
-        job = Job(
-            spec=cheapest,
-            frontend=self.frontend,
-            plans=self.plans,
-            _traces=self._frugal_traces,
-        )
         try:
-            trace = job.trace(device)
+            trace = cheapest.trace(device)
         except EstimatorError:
             return min(need.least, parameter_bytes(self.trace(device)))
-        lowered = lower_for(trace, device, cheapest.runtime, self.plans)
+        lowered = lower_for(trace, device, cheapest.spec.runtime, self.plans)
         return min(need.least, self.need(lowered).least)
+
+    def cheapest(self) -> Job | None:
+        """Return the cheapest job the spec may be, None if that is the spec itself."""
+        spec = frugal_spec(self.spec)
+        if spec is None:
+            return None
+        traces = self._frugal_traces
+        return Job(spec=spec, frontend=self.frontend, plans=self.plans, _traces=traces)
 
     def need(self, lowered: Lowered) -> Need:
         """Return the need of *lowered*, computed once for equal programs."""

@@ -54,6 +54,9 @@ class Replay:
     """The request that failed, unrounded, its smallest choice."""
     num_fallbacks: int = 0
     """Times a library had to take another of its choices for a scratch tensor."""
+    edge: int | None = None
+    """The least capacity under which the program completes, if the allocator can tell of a run
+    whose scratch tensors have no other choices."""
 
 
 def replay(program: Program, allocator: Allocator) -> Replay:
@@ -101,6 +104,7 @@ class _Run:
             failed_at=None if self.failed_event is None else self.place(self.failed_event),
             failed_bytes=self.failed_bytes,
             num_fallbacks=self.num_fallbacks,
+            edge=None if self.program.choices else getattr(self.allocator, "edge", None),
         )
 
     def place(self, event: int) -> Place | None:

@@ -24,6 +24,8 @@ from estimator.traits import Traits
 KEEPING = frozenset({Framework.PYTORCH})
 """Frameworks whose families were compared with traces: 24 jobs, batches from 2 up to 8192, all
 equal to the byte."""
+SMALLEST = (2, 4)
+"""Batches that are traced for a job of one sample."""
 NEEDED = 2
 """Batches that make a family. More are not kept: if two of a job are none, others are not."""
 
@@ -59,11 +61,26 @@ class Sisters:
         return trace
 
     def made(self) -> Iterator[bytes]:
-        """Yield what was traced here and may be kept."""
-        for spec, traits, trace in self._made:
+        """Yield what was traced here and may be kept, once."""
+        made, self._made = self._made, []
+        for spec, traits, trace in made:
             content = kept_content(spec, traits, trace)
             if content is not None:
                 yield content
+
+    def missing(self, spec: JobSpec) -> tuple[int, ...]:
+        """Return at which batches *spec*, traced here, is to be traced for any other to be found.
+
+        Half of an even batch, else twice: a smaller job is the quicker one to trace, and meets no
+        limit of size that the job itself did not.
+        """
+        found = [known for known in self.known.values() if known]
+        if cuts_by_batch(spec) or (found and all(len(known) >= NEEDED for known in found)):
+            return ()
+        if not found:
+            return SMALLEST if spec.input.batch_size == 1 else ()
+        batch = max(batch for known in found for batch in known)
+        return (batch // 2,) if batch % 2 == 0 and batch > 2 else (batch * 2,)
 
 
 def sisters_of(inner: Frontend, contents: Iterable[bytes]) -> Sisters:

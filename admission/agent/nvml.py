@@ -18,12 +18,16 @@ import pynvml
 
 from admission.agent.problems import AgentProblem, Found
 from admission.agent.reading import Card, Reading, Use
+from admission.plaintext import plain
 
 RELIST_SECONDS = (5.0, 30.0)
 """How often cards and instances are listed anew while something is wrong with one, and else: an
 administrator may have cut a card."""
 REOPEN_SECONDS = (1.0, 30.0)
 """The first pause after an error of the library, and the longest: twice as long each time."""
+
+MOST_CARDS, MOST_INSTANCES = 64, 16
+"""Of a node, and of a card that is cut: a library that says more is not to be believed."""
 
 _LOST = (
     pynvml.NVML_ERROR_GPU_IS_LOST,
@@ -78,7 +82,7 @@ class _Look:
             raise error
         is_lost = error.value in _LOST
         problem = AgentProblem.CARD_LOST if is_lost else AgentProblem.CARD_UNREADABLE
-        self.problems.setdefault(problem, f"{what}: {error}")
+        self.problems.setdefault(problem, plain(f"{what}: {_said(error)}"))
 
 
 class Nvml:
@@ -121,7 +125,7 @@ class Nvml:
         """Close the library, and leave it alone for a while."""
         self.close()
         problem = _OF_LIBRARY.get(error.value, AgentProblem.NVML_REFUSED)
-        found = {problem: str(error)}
+        found = {problem: plain(_said(error))}
         self._failed = (now + self._pause, found)
         self._pause = min(2 * self._pause, REOPEN_SECONDS[1])
         return Reading(problems=found)
@@ -158,7 +162,7 @@ class Nvml:
 
 def _listed(look: _Look) -> Iterator[_Device]:
     """Yield every card there is, and of one that is cut its instances instead."""
-    for index in range(pynvml.nvmlDeviceGetCount()):
+    for index in range(min(pynvml.nvmlDeviceGetCount(), MOST_CARDS)):
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
             whole = _device(handle, index=str(index))
@@ -179,7 +183,7 @@ def _instances(handle: Any, *, index: str) -> Iterator[_Device]:
         if error.value in _ABSENT:
             return
         raise
-    for number in range(most):
+    for number in range(min(most, MOST_INSTANCES)):
         try:
             found = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
         except pynvml.NVMLError as error:
@@ -191,14 +195,30 @@ def _instances(handle: Any, *, index: str) -> Iterator[_Device]:
 
 def _device(handle: Any, *, index: str, instance: str = "") -> _Device:
     card = Card(
-        gpu=pynvml.nvmlDeviceGetUUID(handle),
+        gpu=_text(pynvml.nvmlDeviceGetUUID, handle),
         index=index,
         instance=instance,
-        product=pynvml.nvmlDeviceGetName(handle),
+        product=_text(pynvml.nvmlDeviceGetName, handle),
         total=0,
         used=0,
     )
     return _Device(handle=handle, card=card)
+
+
+def _text(call: Callable[[Any], str], handle: Any) -> str:
+    """Return the text that *call* answers; one that is no UTF-8 is an error of that card."""
+    try:
+        return call(handle)
+    except UnicodeDecodeError as error:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN) from error
+
+
+def _said(error: pynvml.NVMLError) -> str:
+    """Return what the library calls *error*; for one that we do not know it is asked."""
+    try:
+        return str(error)
+    except UnicodeDecodeError:
+        return f"error {error.value}"
 
 
 def _measured(device: _Device) -> Card:

@@ -14,6 +14,7 @@ from admission.peaks import ANNOTATION
 from admission.steer.notes import ESTIMATE
 from admission.values import Json
 from admission.watch import Snapshot
+from admission.workloads.fields import part, parts, word, words_of
 
 PAGE = 10
 """Pods a page: one is some 10 KiB of text and several times that once it is read."""
@@ -62,9 +63,9 @@ def resource_of(node: str) -> Resource:
 
 def cut_pod(pod: Json) -> Json:
     """Return what is kept of a pod. Of one that has ended, no containers: there may be many."""
-    metadata, status = pod.get("metadata") or {}, pod.get("status") or {}
-    annotations = metadata.get("annotations") or {}
-    has_ended = status.get("phase") in _ENDED
+    metadata, status = (part(part(pod).get(key)) for key in ("metadata", "status"))
+    annotations, phase = words_of(metadata.get("annotations")), word(status.get("phase"))
+    has_ended = phase in _ENDED
     return {
         "metadata": {
             # A watch keeps objects by this name, and a node has pods of many namespaces.
@@ -75,7 +76,7 @@ def cut_pod(pod: Json) -> Json:
             },
         },
         "status": {
-            "phase": status.get("phase"),
+            "phase": phase,
             "containers": {} if has_ended else _containers(status),
         },
     }
@@ -84,10 +85,10 @@ def cut_pod(pod: Json) -> Json:
 def _containers(status: Json) -> dict[str, str]:
     """Return each container's name by its id (`containerd://ID`, `cri-o://ID`, `docker://ID`)."""
     return {
-        str(each["containerID"]).rpartition("//")[2]: str(each.get("name"))
+        number: word(each.get("name"))
         for key in _STATUSES
-        for each in status.get(key) or ()
-        if each.get("containerID")
+        for each in parts(status.get(key))
+        if (number := word(each.get("containerID")).rpartition("//")[2])
     }
 
 
@@ -105,12 +106,12 @@ def pods_of(snapshot: Snapshot) -> Pods:
 def _pod(item: Json) -> Pod:
     metadata = item["metadata"]
     namespace, _, name = metadata["name"].partition("/")
-    estimate = str(metadata["annotations"].get(ESTIMATE, ""))
+    estimate = metadata["annotations"].get(ESTIMATE, "")
     return Pod(
         uid=str(metadata["uid"]),
         namespace=namespace,
         name=name,
-        ended=_ENDED.get(item["status"]["phase"] or ""),
+        ended=_ENDED.get(item["status"]["phase"]),
         estimate=int(estimate) if _NUMBER.fullmatch(estimate) else None,
-        peaks=str(metadata["annotations"].get(ANNOTATION, "")),
+        peaks=metadata["annotations"].get(ANNOTATION, ""),
     )

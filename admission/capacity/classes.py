@@ -64,9 +64,13 @@ def _facts(node: Json) -> NodeFacts:
     taints = (
         mapping(taint, "spec.taints") for taint in sequence(spec.get("taints"), "spec.taints")
     )
+    labels = mapping(metadata.get("labels"), "metadata.labels")
+    if not all(type(value) is str for value in labels.values()):
+        # A file that somebody wrote: to the API server a label is a text.
+        labels = {key: str(value) for key, value in labels.items()}
     return NodeFacts(
         name=text(metadata.get("name"), "metadata.name"),
-        labels=mapping(metadata.get("labels"), "metadata.labels"),
+        labels=labels,
         taints=tuple(taint for taint in taints if not _is_passing(taint)),
     )
 

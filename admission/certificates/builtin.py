@@ -17,6 +17,7 @@ from admission.objects import ClusterObjects
 from admission.outages import Outages
 from admission.values import Json
 from admission.watch import Snapshot, Watch
+from admission.workloads.fields import part
 
 FAULT_SECONDS = 60.0
 """A bug that one state of the cluster brings out may be over with the next."""
@@ -94,5 +95,5 @@ def _watching(
 
 def cut_version(document: Json) -> Json:
     """Return the name and the version of an object: what it holds is read by the keeper."""
-    metadata = document.get("metadata") or {}
+    metadata = part(part(document).get("metadata"))
     return {"metadata": {key: metadata.get(key) for key in ("name", "resourceVersion")}}

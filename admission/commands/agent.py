@@ -18,6 +18,7 @@ from admission.agent.nvml import Nvml
 from admission.agent.running import Agent
 from admission.cluster import connect
 from admission.commands.options import FILE, Word
+from admission.commands.signals import STOPPING, hung_up
 from admission.config import LogLevel, load_settings
 from admission.logs import configure_logs
 
@@ -30,8 +31,9 @@ def command(config: Path | None, kubeconfig: Path | None, log_level: LogLevel | 
     """Measure what containers hold of this node's GPUs until SIGTERM."""
     settings = load_settings(config)
     configure_logs(log_level or settings.logs.level, form=settings.logs.format)
-    agent = Agent(settings.agent, connect(kubeconfig), (Nvml(), Amd()))
     stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in STOPPING:
         signal.signal(number, lambda *_: stopping.set())
+    signal.signal(signal.SIGHUP, hung_up)
+    agent = Agent(settings.agent, connect(kubeconfig), (Nvml(), Amd()))
     agent.run(stopping)

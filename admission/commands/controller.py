@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import socket
 import uuid
 from dataclasses import dataclass
@@ -23,8 +22,10 @@ from admission.cluster import Client, connect
 from admission.commands.following import followed_inventory, own_namespace
 from admission.commands.live import pool_of, workers_of
 from admission.commands.options import FILE, Word
+from admission.commands.signals import told_to_stop
 from admission.config import LogLevel, Settings, load_settings
 from admission.controller.acting import Acting
+from admission.controller.clock import ClusterClock
 from admission.controller.duties import NAMES, duties_of
 from admission.controller.exposition import Exposition
 from admission.controller.judging import Judges
@@ -97,7 +98,8 @@ async def control(settings: Settings, client: Client) -> None:
         LeaseLostError: if the Lease was lost: nothing more is written.
     """
     load_parts()
-    objects = WritableObjects(client)
+    clock = ClusterClock()
+    objects = WritableObjects(client, dated=clock.saw)
     namespace = own_namespace()
     lease = Lease(
         objects,
@@ -105,6 +107,7 @@ async def control(settings: Settings, client: Client) -> None:
         name=settings.controller.lease_name,
         identity=f"{socket.gethostname()}_{uuid.uuid4()}",
         seconds=settings.controller.lease_seconds,
+        now=clock.now,
     )
     state = _State()
     queue: list[Working] = []
@@ -113,26 +116,22 @@ async def control(settings: Settings, client: Client) -> None:
         unhealthy=lambda: state.failed, not_ready=lambda: state.unready, metrics=exposition.text
     )
     section = settings.controller
-    told = _told_to_stop()
-    with answering(section.host, section.port, probes, setting="controller.port") as port:
+    with (
+        told_to_stop() as told,
+        answering(section.host, section.port, probes, setting="controller.port") as port,
+    ):
         _log.info("listening", version=package_version(), port=port)
         state.unready = None  # whoever waits for the Lease is ready to take it
         try:
             if await _leads(lease, told):
                 exposition.leads(True)
                 _log.info("leading", namespace=namespace, name=section.lease_name)
-                await _work(settings, client, objects, lease, exposition, queue, namespace, told)
+                await _work(
+                    settings, client, objects, lease, clock, exposition, queue, namespace, told
+                )
         finally:
             await asyncio.to_thread(lease.release)
     _log.info("stopped")
-
-
-def _told_to_stop() -> asyncio.Event:
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    return told
 
 
 async def _leads(lease: Lease, told: asyncio.Event) -> bool:
@@ -159,6 +158,7 @@ async def _work(
     client: Client,
     objects: WritableObjects,
     lease: Lease,
+    clock: ClusterClock,
     exposition: Exposition,
     queue: list[Working],
     namespace: str,
@@ -185,8 +185,9 @@ async def _work(
             inventory=inventory,
             exposition=exposition,
             namespace=namespace,
+            now=clock.now,
         )
-        learning = Learning(objects, namespace=namespace)
+        learning = Learning(objects, namespace=namespace, now=clock.now)
         working = Working(
             duties_of(parts),
             Acting(
@@ -196,6 +197,7 @@ async def _work(
                 told=exposition.told,
                 learn=learning.learn,
                 remember=learning.remember,
+                now=clock.now,
             ),
             may_act=lambda: lease.is_held,
             count=exposition.acted,

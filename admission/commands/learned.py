@@ -18,6 +18,7 @@ from admission.learning.floors import Learnt
 from admission.outages import Outages
 from admission.values import Json
 from admission.watch import Snapshot, Watch
+from admission.workloads.fields import part, words_of
 
 
 @contextlib.contextmanager
@@ -47,5 +48,5 @@ def _resource(namespace: str) -> Resource:
 
 
 def _cut(document: Json) -> Json:
-    data = document.get("data") or {}
-    return {"data": {key: str(data.get(key) or "") for key in (KEY, residuals_text.KEY)}}
+    data = words_of(part(document).get("data"))
+    return {"data": {key: data.get(key, "") for key in (KEY, residuals_text.KEY)}}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from admission.cache import Retention
 from admission.cluster import Client
-from admission.config import LogLevel, Settings
+from admission.config import LogLevel, Settings, WorkerIsolation
 from admission.estimates import EstimatePool, Watcher
 from admission.handler import Handler
 from admission.inventory import Inventory
@@ -79,6 +79,7 @@ def workers_of(settings: Settings) -> Workers:
         Limits(
             wall_seconds=settings.workers.timeout_seconds,
             memory_bytes=settings.workers.memory_bytes,
+            isolation_required=settings.workers.isolation is WorkerIsolation.REQUIRED,
         ),
         max_concurrent=settings.workers.max_concurrent,
         preload=settings.workers.preload,

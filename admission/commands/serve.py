@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import signal
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from admission.commands.following import (
 from admission.commands.learned import followed_learnt
 from admission.commands.live import Live, pool_of, workers_of
 from admission.commands.options import FILE, Word
+from admission.commands.signals import told_to_stop
 from admission.config import LogLevel, Settings, load_settings
 from admission.detect import load_parts
 from admission.errors import AdmissionError
@@ -95,6 +95,7 @@ async def serve(
     workers = workers_of(settings)
     pool = pool_of(settings, workers, metrics)
     async with contextlib.AsyncExitStack() as stack:
+        told = stack.enter_context(told_to_stop())
         client = await asyncio.to_thread(client_of, settings, kubeconfig)
         following = Following(
             settings=settings,
@@ -136,7 +137,7 @@ async def serve(
         async with server.running(), _followed(file, live):
             await workers.start()
             settle()
-            await _until_told_to_stop()
+            await told.wait()
     _log.info("stopped")
 
 
@@ -219,16 +220,5 @@ def _exposition(parts: _Parts) -> bytes:
     states = dict(parts.workers.states())
     states["waiting"] += parts.pool.num_waiting
     parts.metrics.workers(states)
+    parts.metrics.isolation(parts.workers.isolation())
     return parts.metrics.text()
-
-
-async def _until_told_to_stop() -> None:
-    loop = asyncio.get_running_loop()
-    told = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    try:
-        await told.wait()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)

@@ -11,6 +11,7 @@ from collections import Counter
 
 from admission.errors import RequestError
 from admission.values import Json
+from admission.workloads.fields import part, parts
 from admission.workloads.resources import quantity
 
 
@@ -22,21 +23,21 @@ def devices_of(spec: Json) -> tuple[tuple[str, int], ...]:
     """
     together: Counter[str] = Counter()
     most: Counter[str] = Counter()
-    for container in spec.get("initContainers") or ():
+    for container in parts(spec.get("initContainers")):
         asked = _devices(container)
         if container.get("restartPolicy") == "Always":
             together += asked
             most |= together
         else:
             most |= together + asked
-    for container in spec.get("containers") or ():
+    for container in parts(spec.get("containers")):
         together += _devices(container)
     return tuple(sorted((most | together).items()))
 
 
 def _devices(container: Json) -> Counter[str]:
-    resources = container.get("resources") or {}
-    amounts = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    resources = part(container.get("resources"))
+    amounts = {**part(resources.get("limits")), **part(resources.get("requests"))}
     found: Counter[str] = Counter()
     for name, amount in amounts.items():
         if "/" in name:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import structlog
+
 from admission.codes import Operation, ReasonCode, Steer
 from admission.controller.refs import Discovery, Ref, owner_of, ref_of
 from admission.decision import Policy
@@ -28,6 +30,8 @@ from admission.values import Json, Judgement
 
 MOST_OWNERS = 8
 """Pod, Job, JobSet, TrainJob, a queue's own: longer chains are no training jobs."""
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,7 @@ class Judges:
             except ClusterError as error:
                 if error.status != 403:
                     raise
+                _log.warning("owner not read", kind=owner.kind, reason=str(error))
                 above = None
             if above is None:
                 break

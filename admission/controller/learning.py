@@ -2,7 +2,7 @@
 
     Death, Measured -> the ConfigMap as it is, with it -> written, if nobody wrote meanwhile
 
-A key each; the other keys are left as they are.
+A key each; the other keys are left as they are, and so is what a later release of ours wrote.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import structlog
+
 from admission.learning import residuals_text
 from admission.learning.deaths import CONFIG_MAP, KEY, Death, read_deaths, text_of, with_death
 from admission.learning.measured import Measured, with_measured
+from admission.learning.version import is_later
 from admission.objects import WritableObjects
+from admission.workloads.fields import part, words_of
+
+_log = structlog.get_logger()
 
 
 class Learning:
@@ -29,6 +35,8 @@ class Learning:
         self._objects = objects
         self._collection = f"/api/v1/namespaces/{namespace}/configmaps"
         self._now = now
+        self._left: set[str] = set()
+        """The keys of a later release, told once."""
 
     def learn(self, death: Death) -> None:
         """Keep *death*; nothing is written where it is kept already.
@@ -51,7 +59,13 @@ class Learning:
     def _change(self, key: str, change: Callable[[str], str]) -> None:
         path = f"{self._collection}/{CONFIG_MAP}"
         document = self._objects.read(path).document
-        text = str(((document or {}).get("data") or {}).get(key) or "")
+        text = words_of(part(document).get("data")).get(key, "")
+        if is_later(text):
+            if key not in self._left:
+                _log.warning("learned by a later version", name=CONFIG_MAP, key=key)
+            self._left.add(key)
+            return
+        self._left.discard(key)
         after = change(text)
         if after == text:
             return

@@ -15,13 +15,13 @@ Not modelled: a podFailurePolicy, backoffLimitPerIndex, a JobSet's rules for sin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from admission.controller.pods import PodView
 from admission.controller.refs import Ref
 from admission.steer.permission import REMADE
 from admission.steer.places import Place, found, mapping_at
 from admission.values import Json
+from admission.workloads.fields import parts
 
 JOB, JOBSET, CRONJOB = ("batch", "Job"), ("jobset.x-k8s.io", "JobSet"), ("batch", "CronJob")
 DEFAULT_BACKOFF = 6
@@ -109,10 +109,9 @@ def _no_retry_kubeflow(spec: Json, *, default: str) -> str:
 
 
 def _is_true(status: Json, types: tuple[str, ...]) -> bool:
-    conditions: Any = status.get("conditions") or ()
     return any(
-        isinstance(each, Mapping) and each.get("type") in types and each.get("status") == "True"
-        for each in conditions
+        each.get("type") in types and each.get("status") == "True"
+        for each in parts(status.get("conditions"))
     )
 
 

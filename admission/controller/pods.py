@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from admission.capacity.eligibility import QUEUE_LABEL
 from admission.cluster import Resource
@@ -20,7 +19,7 @@ from admission.controller.refs import Ref, owner_of
 from admission.steer.gates import GATE as GATE
 from admission.steer.notes import PREFIX
 from admission.values import Json
-from admission.workloads.fields import MAX_COUNT
+from admission.workloads.fields import MAX_COUNT, number, part, parts, word, words_of
 from admission.workloads.resources import is_counted
 
 PAGE = 250
@@ -167,45 +166,46 @@ class PodView:
 
 
 def moment(text: str | None) -> datetime | None:
-    """Return the time that the API server wrote as *text*."""
+    """Return the time that the API server wrote as *text*; None if it says no time zone."""
     if not text:
         return None
     try:
-        return datetime.fromisoformat(text)
+        found = datetime.fromisoformat(text)
     except ValueError:
         return None
+    return None if found.tzinfo is None else found
 
 
 def cut_pod(pod: Json) -> Json | None:
     """Return what is kept of a pod; None for one that has nothing to do with GPUs."""
-    meta, spec, status = (pod.get(key) or {} for key in ("metadata", "spec", "status"))
-    annotations = meta.get("annotations") or {}
+    meta, spec, status = (part(part(pod).get(key)) for key in ("metadata", "spec", "status"))
+    annotations = words_of(meta.get("annotations"))
     ours = {key: text for key, text in annotations.items() if key.startswith(PREFIX)}
-    gates = tuple(each.get("name") for each in spec.get("schedulingGates") or ())
+    gates = tuple(word(each.get("name")) for each in parts(spec.get("schedulingGates")))
     if not ours and GATE not in gates and not asks_for_devices(spec, annotations):
         return None
-    namespace = str(meta.get("namespace"))
+    namespace = word(meta.get("namespace"))
     unschedulable, since = _unscheduled(status)
     return {
         "metadata": {
-            "name": str(meta.get("name")),
+            "name": word(meta.get("name")),
             "namespace": namespace,
-            "uid": str(meta.get("uid")),
+            "uid": word(meta.get("uid")),
             "owner": owner_of(meta, namespace=namespace),
             "annotations": ours,
-            "queue": (meta.get("labels") or {}).get(QUEUE_LABEL),
-            "created": meta.get("creationTimestamp"),
+            "queue": words_of(meta.get("labels")).get(QUEUE_LABEL),
+            "created": word(meta.get("creationTimestamp")),
             "going": bool(meta.get("deletionTimestamp")),
         },
         "spec": {
-            "node": spec.get("nodeName"),
+            "node": word(spec.get("nodeName")) or None,
             "gates": gates,
             "gpus": _gpus(spec),
-            "restart": spec.get("restartPolicy") or "Always",
+            "restart": word(spec.get("restartPolicy")) or "Always",
             "devices": devices_of(spec),
         },
         "status": {
-            "phase": status.get("phase") or "Pending",
+            "phase": word(status.get("phase")) or "Pending",
             "unschedulable": unschedulable,
             "since": since,
             "endings": tuple(_endings(status)),
@@ -219,9 +219,9 @@ def asks_for_devices(spec: Json, annotations: Json) -> bool:
     if spec.get("resourceClaims") or any(mark in key for key in annotations for mark in _MARKS):
         return True
     for key in ("containers", "initContainers"):
-        for container in spec.get(key) or ():
-            resources = container.get("resources") or {}
-            amounts = (*(resources.get("limits") or ()), *(resources.get("requests") or ()))
+        for container in parts(spec.get(key)):
+            resources = part(container.get("resources"))
+            amounts = (*part(resources.get("limits")), *part(resources.get("requests")))
             if any("/" in name for name in amounts):
                 return True
     return False
@@ -230,19 +230,21 @@ def asks_for_devices(spec: Json, annotations: Json) -> bool:
 def _gpus(spec: Json) -> int:
     """Return the GPUs of the containers that run together; those of claims are not counted."""
     total = 0
-    for container in spec.get("containers") or ():
-        resources = container.get("resources") or {}
-        amounts = resources.get("limits") or resources.get("requests") or {}
+    for container in parts(spec.get("containers")):
+        resources = part(container.get("resources"))
+        amounts = part(resources.get("limits")) or part(resources.get("requests"))
         for name, amount in amounts.items():
-            if is_counted(name) and str(amount).isdigit():
-                total += min(int(amount), MAX_COUNT)
+            text = str(amount) if isinstance(amount, str | int) else ""
+            if is_counted(name) and text.isascii() and text.isdigit() and len(text) < 20:
+                total += min(int(text), MAX_COUNT)
     return total
 
 
 def _unscheduled(status: Json) -> tuple[str | None, str | None]:
-    for each in status.get("conditions") or ():
+    for each in parts(status.get("conditions")):
         if each.get("type") == "PodScheduled" and each.get("reason") == "Unschedulable":
-            return str(each.get("message") or "")[:MAX_MESSAGE], each.get("lastTransitionTime")
+            since = word(each.get("lastTransitionTime"))
+            return word(each.get("message"))[:MAX_MESSAGE], since
     return None, None
 
 
@@ -250,8 +252,8 @@ def _finished(status: Json) -> str | None:
     if status.get("phase") not in ("Succeeded", "Failed"):
         return None
     times = (
-        str(((each.get("state") or {}).get("terminated") or {}).get("finishedAt") or "")
-        for each in status.get("containerStatuses") or ()
+        word(part(part(each.get("state")).get("terminated")).get("finishedAt"))
+        for each in parts(status.get("containerStatuses"))
     )
     return max(times, default="") or None
 
@@ -259,25 +261,24 @@ def _finished(status: Json) -> str | None:
 def _endings(status: Json) -> list[Ending]:
     found = []
     for key in _STATUSES:
-        for each in status.get(key) or ():
-            restarts = int(each.get("restartCount") or 0)
-            current = (each.get("state") or {}).get("terminated")
-            last = (each.get("lastState") or {}).get("terminated")
+        for each in parts(status.get(key)):
+            restarts = number(each.get("restartCount"))
+            current = part(part(each.get("state")).get("terminated"))
+            last = part(part(each.get("lastState")).get("terminated"))
             for ended, is_current in ((current, True), (last, False)):
-                if ended and ended.get("exitCode"):
-                    number = restarts if is_current else max(0, restarts - 1)
-                    found.append(_ending(each, ended, number, is_current=is_current))
+                if type(ended.get("exitCode")) is int and ended["exitCode"]:
+                    before = restarts if is_current else max(0, restarts - 1)
+                    found.append(_ending(each, ended, before, is_current=is_current))
     return found
 
 
 def _ending(status: Json, ended: Json, restarts: int, *, is_current: bool) -> Ending:
-    message: Any = ended.get("message")
     return Ending(
-        container=str(status.get("name")),
-        exit_code=int(ended["exitCode"]),
-        reason=str(ended.get("reason") or ""),
-        message=str(message or "")[-MAX_MESSAGE:],
-        finished=str(ended.get("finishedAt") or ""),
+        container=word(status.get("name")),
+        exit_code=ended["exitCode"],
+        reason=word(ended.get("reason")),
+        message=word(ended.get("message"))[-MAX_MESSAGE:],
+        finished=word(ended.get("finishedAt")),
         restarts=restarts,
         is_current=is_current,
     )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from admission.errors import ClusterError
 from admission.objects import Objects
 from admission.values import Json
+from admission.workloads.fields import part, parts, word
 
 MAX_KINDS = 2000
 
@@ -44,26 +44,26 @@ class Ref:
 
 def ref_of(obj: Json) -> Ref:
     """Return what refers to *obj*, a whole object."""
-    metadata = obj.get("metadata") or {}
+    metadata = part(obj.get("metadata"))
     return Ref(
-        api_version=str(obj.get("apiVersion") or ""),
-        kind=str(obj.get("kind") or ""),
-        namespace=str(metadata.get("namespace") or ""),
-        name=str(metadata.get("name") or ""),
-        uid=str(metadata.get("uid") or ""),
+        api_version=word(obj.get("apiVersion")),
+        kind=word(obj.get("kind")),
+        namespace=word(metadata.get("namespace")),
+        name=word(metadata.get("name")),
+        uid=word(metadata.get("uid")),
     )
 
 
 def owner_of(metadata: Json, *, namespace: str) -> Ref | None:
     """Return the controller that an object's *metadata* names, in the same namespace."""
-    for owner in metadata.get("ownerReferences") or ():
-        if isinstance(owner, Mapping) and owner.get("controller") is True:
+    for owner in parts(metadata.get("ownerReferences")):
+        if owner.get("controller") is True:
             return Ref(
-                api_version=str(owner.get("apiVersion") or ""),
-                kind=str(owner.get("kind") or ""),
+                api_version=word(owner.get("apiVersion")),
+                kind=word(owner.get("kind")),
                 namespace=namespace,
-                name=str(owner.get("name") or ""),
-                uid=str(owner.get("uid") or ""),
+                name=word(owner.get("name")),
+                uid=word(owner.get("uid")),
             )
     return None
 
@@ -127,9 +127,8 @@ def root_of(api_version: str) -> str:
 
 def _kinds(document: Json) -> dict[str, Served]:
     found: dict[str, Served] = {}
-    resources: Any = document.get("resources") or ()
-    for each in resources[:MAX_KINDS]:
-        name, kind = str(each.get("name") or ""), str(each.get("kind") or "")
+    for each in parts(document.get("resources"))[:MAX_KINDS]:
+        name, kind = word(each.get("name")), word(each.get("kind"))
         if name and kind and "/" not in name:
             found[kind] = Served(plural=name, in_namespaces=each.get("namespaced") is True)
     return found

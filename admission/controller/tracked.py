@@ -16,6 +16,7 @@ from admission.controller.refs import Ref, owner_of
 from admission.steer.notes import PREFIX, VERDICT
 from admission.steer.permission import is_suspended
 from admission.values import Json
+from admission.workloads.fields import number, part, parts, word, words_of
 
 PAGE = 100
 
@@ -78,25 +79,25 @@ def tracked_resource(api_version: str, kind: str, path: str) -> Resource:
 
 def tracked_of(obj: Json, *, api_version: str, kind: str) -> Tracked:
     """Return what is kept of *obj*; items of a list do not say their kind."""
-    meta, status = obj.get("metadata") or {}, obj.get("status") or {}
-    namespace = str(meta.get("namespace") or "")
-    annotations = meta.get("annotations") or {}
+    meta, status = (part(part(obj).get(key)) for key in ("metadata", "status"))
+    namespace = word(meta.get("namespace"))
+    annotations = words_of(meta.get("annotations"))
     return Tracked(
         ref=Ref(
             api_version=api_version,
             kind=kind,
             namespace=namespace,
-            name=str(meta.get("name")),
-            uid=str(meta.get("uid")),
+            name=word(meta.get("name")),
+            uid=word(meta.get("uid")),
         ),
         owner=owner_of(meta, namespace=namespace),
         annotations={key: text for key, text in annotations.items() if key.startswith(PREFIX)},
-        queue=(meta.get("labels") or {}).get(QUEUE_LABEL),
-        suspended=is_suspended(obj),
+        queue=words_of(meta.get("labels")).get(QUEUE_LABEL),
+        suspended=is_suspended(part(obj)),
         started=bool(status.get("startTime") or status.get("active")),
         ended=_has_ended(status),
-        created=str(meta.get("creationTimestamp") or ""),
-        generation=int(meta.get("generation") or 0),
+        created=word(meta.get("creationTimestamp")),
+        generation=number(meta.get("generation")),
     )
 
 
@@ -107,6 +108,5 @@ def _has_ended(status: Json) -> bool:
     ends = ("Complete", "Failed", "Completed", "Succeeded", "Finished")
     return any(
         each.get("type") in ends and each.get("status") == "True"
-        for each in status.get("conditions") or ()
-        if isinstance(each, Mapping)
+        for each in parts(status.get("conditions"))
     )

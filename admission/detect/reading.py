@@ -38,7 +38,7 @@ from admission.workloads.resources import CLAIM, gpu_request, is_gpu
 from admission.workloads.shares import SHARED_RESOURCES
 from admission.workloads.units import MAX_UNITS
 from estimator.deferred import Deferred, load
-from estimator.errors import SpecError
+from estimator.errors import Problem, SpecError
 
 if TYPE_CHECKING:
     from admission.detect import model_files, recorded, shell
@@ -62,6 +62,9 @@ _PLACEHOLDERS: tuple[tuple[str, object], ...] = (
     ("input.batchSize", 1),
 )
 """Stand in for what is missing while the rest is checked."""
+_NO_TRACE = (
+    "'trace' is not accepted: refer to a Trace file with the annotation vramgate.dev/spec-ref"
+)
 _CLAIM_HINT = "`vramgate explain` reads a ResourceClaimTemplate from a file beside the job"
 
 
@@ -184,7 +187,12 @@ def _check(
         elif isinstance(complete.get(part, {}), Mapping):
             complete[part] = {key: value, **complete.get(part, {})}
     try:
-        return specs.parse_spec(complete), ()
+        spec = specs.parse_spec(complete)
+        if spec.model.source is not specs.ModelSource.TRACE:
+            return spec, ()
+        # Its digest is that of the job recorded: without the trace nobody may speak for that job.
+        problem = Problem(path="model.source", message=_NO_TRACE)
+        raise SpecError([problem])
     except SpecError as error:
         return None, tuple(
             Finding(

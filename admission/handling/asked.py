@@ -105,5 +105,7 @@ class Asked:
     """The next smaller card, which may hold it, counts as one that does."""
     missing: set[str] = field(default_factory=set)
     """Documents that the object refers to and that could not be had, by reference."""
+    passing: set[str] = field(default_factory=set)
+    """Why the same object may be answered otherwise in a moment; empty: nothing says that."""
     is_again: bool = False
     """`/mutate` had the object before: what it said is not said twice."""

@@ -5,7 +5,7 @@ Asked, Judgement -> series, log
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import structlog
@@ -46,7 +46,7 @@ class Books:
         if not asked.is_again:
             self._count_reading(judgement)
         if _is_new(review, judgement, route):
-            self.metrics.admitted(judgement, name=_name(review, judgement))
+            self.metrics.admitted(judgement, name=_name(review))
         because = self._withheld(review, judgement, route)
         _log.info(
             "reviewed",
@@ -54,7 +54,7 @@ class Books:
             uid=review.uid,
             kind=review.kind,
             namespace=review.namespace,
-            name=_name(review, judgement),
+            name=_name(review),
             operation=review.operation.value,
             dry_run=review.dry_run,
             verdict=judgement.verdict.value,
@@ -122,7 +122,7 @@ class Books:
         """
         because = because_of(judgement)
         if because is not None and route is Route.VALIDATE and not review.dry_run:
-            self.withheld.add(judgement, name=_name(review, judgement))
+            self.withheld.add(judgement, name=_name(review))
             self.metrics.denial_withheld(review.kind, because.value)
         return because
 
@@ -153,10 +153,14 @@ def _is_new(review: Review, judgement: Judgement, route: Route) -> bool:
     return is_stored and is_made and judgement.action is not Action.DENY
 
 
-def _name(review: Review, judgement: Judgement) -> str:
-    """Return the object's name, or what the API server will make one of (`generateName`)."""
-    generated = judgement.workload.metadata.get("generateName")
-    return review.name or judgement.workload.ref.name or str(generated or "")
+def _name(review: Review) -> str:
+    """Return the object's name, or what the API server will make one of (`generateName`).
+
+    The review's own: its judgement may be that of its like.
+    """
+    metadata = review.object.get("metadata")
+    own = metadata if isinstance(metadata, Mapping) else {}
+    return review.name or str(own.get("name") or own.get("generateName") or "")
 
 
 def _unknown_codes(judgement: Judgement) -> tuple[str, ...]:

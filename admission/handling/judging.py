@@ -13,7 +13,7 @@ from admission.codes import Action, Operation, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of
 from admission.handling.asked import Asked, Cluster
 from admission.judge.conclusion import conclude
-from admission.judge.judging import judge_views
+from admission.judge.judging import judge_views, judged_late
 from admission.judge.rounds import TimedFetching, in_rounds
 from admission.judge.views import Views
 from admission.learning.floors import Learnt
@@ -24,7 +24,7 @@ from admission.values import Document, Documents, Json, Judgement, Workload
 from admission.workloads import read_workload
 
 GRACE_SECONDS = 0.25
-"""A judgement that overruns its deadline by more than this is given up."""
+"""A judgement that overruns its deadline by more than this is given up, and late."""
 UNREAD = "this job could not be read in time; it was let through"
 
 Read = tuple[Workload, Views]
@@ -63,6 +63,7 @@ class Judging:
             )
 
         async def fetch(wanted: tuple[str, ...], namespace: str) -> Documents:
+            asked.passing.update(wanted)  # whoever owns them may change them
             if self._sources is None:
                 return {name: Document(problem="is not read here") for name in wanted}
             seconds = max(0.0, (asked.ends - self._clock()) / 2)
@@ -84,15 +85,22 @@ class Judging:
             return _unread(asked.review, policy)
         workload, views = read
         seconds = max(0.0, asked.ends - self._clock())
-        async with asyncio.timeout(seconds + GRACE_SECONDS):
-            return await judge_views(
-                workload,
-                views,
-                estimator=asked.estimator,
-                policy=policy,
-                deadline_seconds=seconds,
-                learnt=self._learnt,
-            )
+        grace = asyncio.timeout(seconds + GRACE_SECONDS)
+        try:
+            async with grace:
+                return await judge_views(
+                    workload,
+                    views,
+                    estimator=asked.estimator,
+                    policy=policy,
+                    deadline_seconds=seconds,
+                    learnt=self._learnt,
+                )
+        except TimeoutError:
+            if not grace.expired():
+                raise
+            # A loop that was held up comes to both moments at once: no fault of the judgement's.
+            return judged_late(workload, views, policy=policy)
 
     def has_learnt(self, workload: Workload) -> bool:
         """Return whether an earlier run of one of its containers died of too little memory."""

@@ -8,7 +8,6 @@ on a card too small for it fits once it is steered. Writes nothing anywhere, dry
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -34,6 +33,7 @@ from admission.steer.permission import Place as Where
 from admission.steer.plan import HELD, Steering, TemplatePlan, plans_of, steered_units
 from admission.steer.seen import Seen
 from admission.steer.writing import containers_of, unsteered, written
+from admission.threads import aside
 from admission.values import Json, Judgement
 
 Patch = tuple[Operation, ...]
@@ -104,8 +104,9 @@ class Mutating:
         if asked.is_small:
             patch = self._patch(*arguments)
         else:
-            patch = await asyncio.to_thread(self._patch, *arguments)
+            patch = await aside(self._patch, *arguments)
         if patch is None:
+            asked.passing.add("a patch was dropped")
             return await self.judging.answered(asked, judgement, policy), ()
         if patch and any(plan.terms for plan in plans):
             self.metrics.steered(review.kind)

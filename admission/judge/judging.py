@@ -34,7 +34,7 @@ from admission.judge.deadline import Deadline
 from admission.judge.finishing import finished, is_settled
 from admission.judge.views import View, Views, read_views, with_floors
 from admission.learning.floors import Learnt
-from admission.message.findings import no_class
+from admission.message.findings import late, no_class
 from admission.values import (
     NO_DOCUMENTS,
     Documents,
@@ -120,6 +120,13 @@ def judged_unasked(
         return None
     units = [_judged(view, {}) for view in views]
     return conclude(workload, units, policy=policy, change=change or Change())
+
+
+def judged_late(workload: Workload, views: Views, *, policy: Policy) -> Judgement:
+    """Return what `judge` does of *workload* while nothing of it is estimated yet."""
+    answer = Answer(estimates={}, findings=(late(),))
+    units = [_judged(view, {view.digest: answer}) for view in views]
+    return conclude(workload, units, policy=policy, change=Change())
 
 
 async def _answers(

@@ -17,6 +17,7 @@ import orjson
 from admission.floor import Floor
 from admission.learning.fingerprint import MAX_TEXT
 from admission.learning.lesson import MAX_BYTES
+from admission.learning.version import VERSION
 
 CONFIG_MAP = "vramgate-learned"
 KEY = "deaths.json"
@@ -25,7 +26,6 @@ MAX_SIZE = 256 << 10
 """Bytes of the text: a ConfigMap holds 1 MiB, and not ours alone."""
 MAX_DAYS = 90
 MAX_NAMES = 8
-_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def read_deaths(text: str) -> Deaths:
     except orjson.JSONDecodeError:
         return ()
     entries = document.get("deaths") if isinstance(document, dict) else None
-    if not isinstance(entries, list):
+    if not isinstance(entries, list) or document.get("version") != VERSION:
         return ()
     found = (_death(each) for each in entries[-MAX_DEATHS:] if isinstance(each, dict))
     return tuple(each for each in found if each is not None)
@@ -97,7 +97,7 @@ def text_of(deaths: Iterable[Death]) -> str:
         }
         for each in deaths
     ]
-    return orjson.dumps({"version": _VERSION, "deaths": entries}).decode()
+    return orjson.dumps({"version": VERSION, "deaths": entries}).decode()
 
 
 def _death(entry: Mapping[str, Any]) -> Death | None:

@@ -31,8 +31,11 @@ class Learnt:
 
     def __init__(self, deaths: Deaths = (), corrections: Corrections = NO_CORRECTIONS) -> None:
         self._by_name: Mapping[tuple[str, str], tuple[Death, ...]] = {}
+        self._namespaces: frozenset[str] = frozenset()
         self.corrections = corrections
         """Of estimates, by what was measured."""
+        self.num_lessons = 0
+        """How often something new was learnt: counted once it is known whole."""
         self.take(deaths, corrections)
 
     def take(self, deaths: Deaths, corrections: Corrections = NO_CORRECTIONS) -> None:
@@ -43,6 +46,12 @@ class Learnt:
             for name in death.names:
                 found[death.namespace, name].append(death)
         self._by_name = {key: tuple(each) for key, each in found.items()}
+        self._namespaces = frozenset(namespace for namespace, _ in found)
+        self.num_lessons += 1
+
+    def knows_jobs_of(self, namespace: str) -> bool:
+        """Return whether a job of *namespace* has taught anything: then names tell jobs apart."""
+        return namespace in self._namespaces
 
     def floors(self, workload: Workload) -> Floors:
         """Return the floor of each unit of *workload*, in their order."""

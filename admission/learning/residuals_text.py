@@ -22,9 +22,9 @@ from admission.learning.residuals import (
     Samples,
     group_of,
 )
+from admission.learning.version import VERSION
 
 KEY = "calibration.json"
-VERSION = 1
 MAX_TEXT = 700 << 10
 """Characters: a full table is half of it, and an object of the API server may have 1 MiB."""
 _MAX_WORD = 64

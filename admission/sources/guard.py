@@ -12,11 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
 
 import httpx2
 
 from admission.sources.addresses import literal_address, may_ask
-from admission.sources.network import GuardedNetwork, Refused, limits_now, seconds_left
+from admission.sources.network import (
+    GuardedNetwork,
+    Refused,
+    count_body,
+    limits_now,
+    seconds_left,
+)
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 1.0
@@ -95,13 +102,28 @@ class GuardedTransport(httpx2.HTTPTransport):
 
 def guarded_client(hosts: Hosts, *, proxy: str | None = None) -> httpx2.Client:
     """Return a client whose every request is guarded, redirects included. It keeps no cookies."""
-    return httpx2.Client(
+    return _Client(
         transport=GuardedTransport(hosts, proxy=proxy),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         follow_redirects=True,
         max_redirects=MAX_REDIRECTS,
         trust_env=False,
     )
+
+
+class _Client(httpx2.Client):
+    """A client whose troubles with what a redirect names are errors of the transport too."""
+
+    def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send *request* and follow where it is led.
+
+        Raises:
+            httpx2.HTTPError: of whatever kind; `Refused` at a redirect to what is no URL.
+        """
+        try:
+            return super().send(request, **options)
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise Refused("leads to what is no URL") from error
 
 
 class _Bounded(httpx2.SyncByteStream):
@@ -115,6 +137,7 @@ class _Bounded(httpx2.SyncByteStream):
         seen = 0
         for chunk in self._inner:
             seen += len(chunk)
+            count_body(len(chunk))
             if seen > self._max_bytes:
                 raise Refused(f"is longer than {self._max_bytes} bytes")
             seconds_left()

@@ -22,6 +22,9 @@ import httpx2
 
 MAX_ADDRESSES = 4
 """Of one host that are tried."""
+MAX_AROUND = 256 << 10
+"""Bytes of one fetch that are no body: heads, answers that only announce another, how bodies are
+cut up. Those of the Hub have 2 KiB; without a limit they go on until the time is over."""
 
 MayAsk = Callable[[str, str], bool]
 """Host, address -> whether it may be asked."""
@@ -48,10 +51,11 @@ _state = local()
 def limited(limits: Limits) -> Iterator[None]:
     """Let this thread's requests share *limits*; without, none is sent."""
     _state.limits = (limits, time.monotonic() + limits.seconds)
+    _state.around = 0
     try:
         yield
     finally:
-        del _state.limits
+        del _state.limits, _state.around
 
 
 def limits_now() -> Limits:
@@ -77,6 +81,22 @@ def seconds_left() -> float:
     if left <= 0:
         raise Refused(f"took longer than {limits.seconds:g} s")
     return left
+
+
+def count_body(num_bytes: int) -> None:
+    """Note that so much of what this thread has read was a body."""
+    _state.around -= num_bytes
+
+
+def _count_read(num_bytes: int) -> None:
+    """Note that this thread has read so much.
+
+    Raises:
+        Refused: if most of it is no body.
+    """
+    _state.around += num_bytes
+    if _state.around > MAX_AROUND:
+        raise Refused(f"comes with more than {MAX_AROUND} bytes around it")
 
 
 def _within(timeout: float | None) -> float:
@@ -135,7 +155,9 @@ class _Timed(httpcore2.NetworkStream):
         self._inner = inner
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, _within(timeout))
+        part = self._inner.read(max_bytes, _within(timeout))
+        _count_read(len(part))
+        return part
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._inner.write(buffer, _within(timeout))

@@ -47,7 +47,8 @@ def written(
         obj = _annotated(obj, (), notes_of(units, verdict=verdict))
     if permission.containers and termination_messages:
         for container in containers_of(units):
-            if mapping_at(obj, container).get(POLICY) in (None, _DEFAULT):
+            fields = found(obj, container)  # null is a container to the reader of another's program
+            if isinstance(fields, Mapping) and fields.get(POLICY) in (None, _DEFAULT):
                 obj = changed(obj, (*container, POLICY), FALLBACK)
     return gated(obj) if gate else obj
 

@@ -83,6 +83,38 @@ def count(value: object, path: str, *, default: int) -> int:
     return value
 
 
+def part(value: object) -> Json:
+    """Return *value* if it is a mapping with string keys, else the empty one.
+
+    With `parts`, `word`, `words_of` and `number` for objects that are there already: of a pod or a
+    node that others wrote, one odd field must cost nothing but itself.
+    """
+    if isinstance(value, Mapping) and all(type(key) is str for key in value):
+        return value
+    return {}
+
+
+def parts(value: object) -> tuple[Json, ...]:
+    """Return the mappings in *value*, none if it is no list."""
+    items = value if isinstance(value, list | tuple) else ()
+    return tuple(item for item in items if isinstance(item, Mapping))
+
+
+def words_of(value: object) -> Mapping[str, str]:
+    """Return what of *value* has a text, as labels and annotations have; nothing of no mapping."""
+    return {key: item for key, item in part(value).items() if isinstance(item, str)}
+
+
+def word(value: object) -> str:
+    """Return *value* if it is a text, else the empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: object) -> int:
+    """Return *value* if it is a whole number of things, else 0."""
+    return value if type(value) is int and 0 <= value < 1 << 63 else 0
+
+
 def amount(value: object, path: str, *, default: int = 1) -> Amount:
     """Return *value* as `count` does, with whether it is known."""
     number = count(value, path, default=default)

@@ -94,12 +94,17 @@ class MxnetPool:
     """One pool of one card. *capacity* is what the driver can give to it.
 
     The scratch block counts as allocated while a call uses it, as reserved always.
+    All that is cached goes back before a request is refused, so a run completes under a capacity
+    if that holds what is not cached at each moment: `edge`.
     """
 
     def __init__(self, policy: PoolPolicy | None = None, *, capacity: int | None = None) -> None:
         self.policy = policy or PoolPolicy()
         self.allocated = 0
         self.reserved = 0
+        self.edge = 0
+        """The most bytes that were not cached: blocks of tensors, and the scratch block."""
+        self._held = 0
         self._capacity = capacity
         self._kept_free = 0 if capacity is None else capacity * self.policy.reserve // 100
         self._keeps = self.policy.kind is not PoolKind.UNPOOLED
@@ -118,10 +123,12 @@ class MxnetPool:
             if size > self._scratch and not self._grow_scratch(size):
                 return False
             size = -self._scratch
-        elif self._free.get(size):
-            self._free[size] -= 1
-        elif not self._take(size):
-            return False
+        else:
+            if self._free.get(size):
+                self._free[size] -= 1
+            elif not self._take(size):
+                return False
+            self._hold(size)
         self._sizes[tensor] = size
         self.allocated += abs(size)
         return True
@@ -132,6 +139,7 @@ class MxnetPool:
         self.allocated -= abs(size)
         if size <= 0:  # scratch, or no bytes at all
             return
+        self._held -= size
         if self._keeps:
             self._free[size] = self._free.get(size, 0) + 1
         else:
@@ -171,7 +179,13 @@ class MxnetPool:
             self.reserved += before
             return False
         self._scratch = size
+        self._hold(size - before)
         return True
+
+    def _hold(self, size: int) -> None:
+        self._held += size
+        if self._held > self.edge:
+            self.edge = self._held
 
 
 def pool_policy(

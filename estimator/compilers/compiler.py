@@ -3,8 +3,9 @@
     module, Target -> process -> fork -> CompiledMemory | EstimatorError
 
 The process is forked while this one has a single thread and no client of JAX, and never compiles
-itself: forks of it stay safe however often it is asked. A fork has no sockets, no files and no
-other programs, so XLA assembles nothing. A crash or a hang of XLA costs one fork.
+itself: forks of it stay safe however often it is asked. It is forked before this one is isolated,
+which could not fork afterwards; both isolate themselves. A fork has no sockets, changes no files
+and starts no other programs, so XLA assembles nothing. A crash or a hang of XLA costs one fork.
 """
 
 from __future__ import annotations
@@ -156,6 +157,7 @@ def _serve(connection: socket.socket, *, parent: int) -> NoReturn:
     try:
         jail.die_with_parent(parent)
         _discard_output()
+        jail.isolate(forks=True)
         while True:
             header: Any = orjson.loads(read_frame(connection))
             module = read_frame(connection)
@@ -192,7 +194,12 @@ def _compile(header: Mapping[str, Any], module: bytes) -> dict[str, Any]:
             "problem": "memory" if is_memory else "refused",
             "text": " ".join(account.error.split())[:_SAID],
         }
-    return {"problem": "broken", "text": f"it ended ({account.status})"}
+    return {"problem": "broken", "text": f"it ended ({_end(account.status)})"}
+
+
+def _end(status: int) -> str:
+    """Return how a fork ended, in words."""
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def _without_triton() -> Mapping[str, Any]:

@@ -14,9 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from estimator.compilers.hlo_text import Line, read_hlo, size_of
+from estimator.compilers.narrow import NARROW, WIDE
 from estimator.errors import TraceError
 
 MAX_NODES = 400_000
+MAX_STEPS = 4_000_000
+"""Lines that are read, those of inlined calls each time, and parts of the tuples they make: a tuple
+of two tuples, line by line, doubles without a single operator."""
+_BROKEN = (IndexError, KeyError, RecursionError, TypeError, ValueError)
+"""What text that is no module makes of its reading."""
 SAME = frozenset(
     {
         "bitcast",
@@ -75,8 +81,19 @@ class Reader:
     """Builds a graph: calls are inlined, equal operators are one, marks and aliases are none."""
 
     def __init__(self, text: str) -> None:
-        self.computations, self.entry, self.aliases = read_hlo(text)
+        """Read the lines of *text*.
+
+        Raises:
+            TraceError: if it is not the text of a module.
+        """
+        try:
+            self.computations, self.entry, self.aliases = read_hlo(text)
+        except _BROKEN as error:
+            raise TraceError("not the text of an HLO module") from error
         self.graph = Graph()
+        self._num_steps = 0
+        self._wide: dict[int, int] = {}
+        """Values in bf16 -> the same, before they were rounded to it."""
         self._known: dict[tuple[object, ...], tuple[int, ...]] = {}
 
     def read(self) -> Graph:
@@ -87,7 +104,7 @@ class Reader:
         """
         try:
             values = self._inline(self.entry, None)
-        except (KeyError, IndexError, RecursionError) as error:
+        except _BROKEN as error:
             raise TraceError("an HLO module that refers to what it does not have") from error
         self.graph.results = list(values)
         self.graph.written_over = dict(self.aliases)
@@ -99,6 +116,9 @@ class Reader:
         last: tuple[int, ...] = ()
         for line in self.computations[name]:
             values[line.name] = last_value = self._value(line, values, given)
+            self._num_steps += 1 + len(last_value)
+            if self._num_steps > MAX_STEPS:
+                raise TraceError(f"an HLO module that takes more than {MAX_STEPS} steps to read")
             if line.is_root:
                 last = last_value
         return last
@@ -148,10 +168,58 @@ class Reader:
             nodes = (self._node(line.operator, line.shape, laid_out),)
         elif line.operator == "select-and-scatter" and len(operands) > 1:
             nodes = (self._scattered(line.shape, operands),)
+        elif line.operator == "convert" and len(operands) == 1:
+            nodes = (self._converted(line.shape, operands[0]),)
+        elif line.shape.startswith(NARROW) and self._is_wide(line):
+            nodes = (self._widened(line, operands),)
         else:
             nodes = (self._node(line.operator, line.shape, operands),)
         self._known[key] = nodes
         return nodes
+
+    def _converted(self, shape: str, source: int) -> int:
+        """Return a value in another type: one rounded to bf16 and back was never rounded.
+
+        Source: xla/hlo/transforms/simplifiers/simplify_fp_conversions.cc, which JAX's excess
+        precision (on by default) lets run.
+        """
+        if source in self._wide and shape.startswith("f32["):
+            return self._wide[source]
+        found = self._node("convert", shape, (source,))
+        if shape.startswith(NARROW) and self.graph.nodes[source].kind == "f32":
+            self._wide[found] = source
+        return found
+
+    def _is_wide(self, line: Line) -> bool:
+        """Return whether a value in bf16 is computed in 32 bits: a reduction as its body is."""
+        if line.operator != "reduce":
+            return line.operator in WIDE
+        body = _CALLED.search(line.rest)
+        return body is not None and any(
+            each.operator in WIDE for each in self.computations[body[1]]
+        )
+
+    def _widened(self, line: Line, operands: tuple[int, ...]) -> int:
+        """Return an operator's value rounded to bf16, of operands that were not where they can be.
+
+        Source: xla/service/float_normalization.cc (where it lay in 2024).
+        """
+        wide = tuple(dict.fromkeys(self._before_rounding(each) for each in operands))
+        found = self._node(line.operator, line.shape.replace(NARROW, "f32[", 1), wide)
+        return self._converted(line.shape, found)
+
+    def _before_rounding(self, number: int) -> int:
+        node = self.graph.nodes[number]
+        if number in self._wide or node.kind != "bf16":
+            return self._wide.get(number, number)
+        key = ("wide", number)
+        if key not in self._known:
+            wide = replace(
+                node, operator="convert", kind="f32", nbytes=2 * node.nbytes, operands=(number,)
+            )
+            self.graph.nodes.append(wide)
+            self._known[key] = (len(self.graph.nodes) - 1,)
+        return self._known[key][0]
 
     def _laid_out(self, number: int) -> int:
         """Return an operand of a convolution in cuDNN's order of axes: arguments are copied.

@@ -41,7 +41,8 @@ def main() -> None:
     parser.add_argument("--parent", type=int, required=True)
     options = parser.parse_args()
     jail.die_with_parent(options.parent)
-    confined = jail.confine(memory_bytes=MEMORY_BYTES)
+    library_paths = (str(options.library), str(options.library.parent))
+    isolation = jail.confine(memory_bytes=MEMORY_BYTES, reads=library_paths)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     with socket.socket(fileno=options.control) as control:
@@ -58,7 +59,7 @@ def main() -> None:
             "cuda": library.release.cuda,
             "seconds": time.monotonic() - started,
             "rss_bytes": resident_bytes(),
-            "confined": confined,
+            "confined": isolation.system_calls,
         }
         control.send(orjson.dumps({"ready": facts}))
         journal = Journal(options.journal)

@@ -66,10 +66,12 @@ def lower(
     end: End = End.EXPECTED,
     environment: Mapping[str, str] | None = None,
     workspaces: WorkspaceSource | None = None,
+    answers: dict[int, Scratch | Unknown] | None = None,
 ) -> Program:
     """Return *trace* as plain allocations on *device*.
 
     *environment* is the job's; *workspaces* answers for convolutions, by default with a bound.
+    *answers* holds what the rules said of the kernels at another end, and is added to.
     Every operator without a rule is named once in the program's unknowns.
     """
     return _Lowering(
@@ -78,6 +80,7 @@ def lower(
         end=end,
         environment=environment or {},
         workspaces=workspaces or ConvolutionScratch(),
+        answers={} if answers is None else answers,
     ).program()
 
 
@@ -104,6 +107,8 @@ class _Lowering:
     end: End
     environment: Mapping[str, str]
     workspaces: WorkspaceSource
+    answers: dict[int, Scratch | Unknown]
+    """What the rules said, by kernel id: the same at each end."""
     sizes: array[int] = field(default_factory=lambda: array("q"))
     roles: bytearray = field(default_factory=bytearray)
     streams: bytearray = field(default_factory=bytearray)
@@ -197,7 +202,7 @@ class _Lowering:
             self.open_handle(kernel, place)
         scratch = self.known.get(identifier)
         if scratch is None:
-            scratch = self.known[identifier] = self.scratch(kernel)
+            scratch = self.known[identifier] = self.scratch(identifier)
             for group in scratch.search:
                 self.take(group, place)
         for group in scratch.groups:
@@ -226,9 +231,12 @@ class _Lowering:
             else:
                 self.handles.add(handle)
 
-    def scratch(self, kernel: Kernel) -> Scratch:
-        """Return the scratch of *kernel*, noting what it rests on."""
-        found = self.rule(kernel)
+    def scratch(self, identifier: int) -> Scratch:
+        """Return the scratch of a kernel, noting what it rests on."""
+        kernel = self.trace.kernels[identifier]
+        found = self.answers.get(identifier)
+        if found is None:
+            found = self.answers[identifier] = self.rule(kernel)
         if isinstance(found, Unknown):
             self.unknowns.setdefault(kernel.operator, found)
             return NONE

@@ -1,128 +1,112 @@
 """Limits a process puts on itself before it reads what others wrote.
 
-    seconds, bytes -> this process, limited
+    seconds, bytes -> this process, limited; folders -> this process, isolated
 
-Time, memory, no new files, no new sockets, no new programs, death with the parent.
-The only ctypes on the kernel. Never raises for a kernel that refuses: it says so.
+Time, memory, no files but those of the program itself, none changed, no sockets, no programs, no
+other processes, death with the parent. Never raises for a kernel that refuses: it says so.
 
-Not prevented: emptying an existing file the process may write, reading files it may read.
+Without Landlock (`Isolation.files` is 0) files that the user of this process may read are read.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
-import platform
 import resource
 import signal
 import socket
-import struct
+import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
+from estimator.processes import kernel, landlock, seccomp
 from estimator.units import GIB
 
 RESERVED_BYTES = 4 * GIB
 """Address space a process may reserve beyond its private memory: thread stacks, malloc arenas and
 read-only maps. A ResNet-50 trace adds 579 MiB of address space, of which 68 MiB can be written."""
 
-# linux/prctl.h
-_PR_SET_PDEATHSIG = 1
-_PR_SET_SECCOMP = 22
-_PR_SET_NO_NEW_PRIVS = 38
-_SECCOMP_MODE_FILTER = 2
+_ROOT = str(Path(__file__).parents[2])
+_READ = (
+    *("/usr", "/lib", "/lib64", "/bin"),
+    *("/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime", "/etc/os-release"),
+    *("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/mime.types"),
+    *("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version"),
+    *("/proc/filesystems", "/proc/sys/kernel", "/proc/sys/vm", "/sys/devices/system"),
+    *("/sys/fs/cgroup", "/sys/kernel/mm"),
+    *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"),
+)
+"""What programs and their libraries read of a machine. Nothing in it is anybody's secret."""
 
-# linux/bpf_common.h, linux/seccomp.h
-_LOAD_WORD = 0x20
-_JUMP_EQUAL = 0x15
-_JUMP_GREATER_OR_EQUAL = 0x35
-_RETURN = 0x06
-_RET_ALLOW = 0x7FFF0000
-_RET_ERRNO = 0x00050000
-_OFFSET_NUMBER = 0
-_OFFSET_ARCHITECTURE = 4
-_X32_BIT = 0x40000000
+FEATURES = ("seccomp", "landlock")
+"""What isolates a process, by its name in the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Architecture:
-    audit: int
-    """`AUDIT_ARCH_…` of linux/audit.h."""
-    denied: tuple[int, ...]
-    """The first `_NUM_NETWORK` are the ways to a socket."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolation:
+    """What of the isolation the kernel has given."""
 
+    system_calls: bool
+    """A filter keeps the process from sockets, changes, programs and other processes."""
+    files: int
+    """ABI of the Landlock that keeps it to the program's own files, 0 where there is none."""
 
-_NUM_NETWORK = 2
-
-# Source: asm/unistd_64.h and asm-generic/unistd.h of Linux 6.12.
-_ARCHITECTURES = {
-    "x86_64": _Architecture(
-        0xC000003E,
-        (
-            41,  # socket
-            425,  # io_uring_setup: would open sockets past this filter
-            59,  # execve
-            322,  # execveat
-            101,  # ptrace
-            310,  # process_vm_readv
-            311,  # process_vm_writev
-            438,  # pidfd_getfd
-            76,  # truncate
-            82,  # rename
-            264,  # renameat
-            316,  # renameat2
-            84,  # rmdir
-            87,  # unlink
-            263,  # unlinkat
-        ),
-    ),
-    "aarch64": _Architecture(
-        0xC00000B7,
-        (
-            198,  # socket
-            425,  # io_uring_setup
-            221,  # execve
-            281,  # execveat
-            117,  # ptrace
-            270,  # process_vm_readv
-            271,  # process_vm_writev
-            438,  # pidfd_getfd
-            45,  # truncate
-            38,  # renameat
-            276,  # renameat2
-            35,  # unlinkat
-        ),
-    ),
-}
-
-
-class _Program(ctypes.Structure):
-    """`struct sock_fprog`."""
-
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Return the features that the kernel lacks."""
+        given = (self.system_calls, bool(self.files))
+        return tuple(name for name, is_given in zip(FEATURES, given, strict=True) if not is_given)
 
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel end this process when *parent* ends; end it now if that was missed."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.control(kernel.SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
-def confine(*, memory_bytes: int, wall_seconds: float | None = None) -> bool:
-    """Limit this process and return whether the kernel denies it new sockets.
+def confine(
+    *, memory_bytes: int, wall_seconds: float | None = None, reads: Iterable[str] = ()
+) -> Isolation:
+    """Limit and isolate this process, which reads, computes and answers, and ends alone.
 
-    *memory_bytes* is private memory from here on; without *wall_seconds* it lives for ever.
+    *memory_bytes* is private memory from here on; without *wall_seconds* it lives for ever. It
+    may open what lies under *reads* beside the program's own files.
     """
+    limit(memory_bytes=memory_bytes, wall_seconds=wall_seconds)
+    return isolate(reads=reads)
+
+
+def limit(*, memory_bytes: int, wall_seconds: float | None = None) -> None:
+    """Limit the time and memory of this process."""
     if wall_seconds is not None:
         _limit_time(wall_seconds)
     _prefer_as_victim()
     _limit_memory(memory_bytes)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, 0)
-    return _deny_system_calls()
+
+
+def isolate(*, forks: bool = False, reads: Iterable[str] = ()) -> Isolation:
+    """Keep this process from all that is not its own; *forks*: it may start and end forks.
+
+    Others of the same user are kept from its memory too.
+    """
+    kernel.control(kernel.SET_DUMPABLE, 0)
+    of_forks = ("/proc",) if forks else ()  # each has a folder of its own there
+    files = landlock.restrict(reads=(*readable(), *of_forks, *reads))
+    rules = seccomp.server_rules() if forks else seccomp.worker_rules(os.getpid())
+    return Isolation(system_calls=seccomp.install(rules), files=files)
+
+
+def readable() -> tuple[str, ...]:
+    """Return the folders and files of the program itself: Python, its packages, its libraries."""
+    own = (_ROOT, sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    found = (path for path in (*own, *libraries) if path not in ("", os.sep))
+    return tuple(dict.fromkeys((*found, *_READ)))
 
 
 def limit_memory(memory_bytes: int) -> None:
@@ -133,20 +117,26 @@ def limit_memory(memory_bytes: int) -> None:
 
 def deny_network() -> bool:
     """Return whether the kernel denies this process new sockets from here on."""
-    return _deny_system_calls(only_network=True)
+    return seccomp.install(seccomp.socket_rules(), refuse_newer=False)
 
 
-def is_confinable(*, memory_bytes: int, wall_seconds: float) -> bool:
-    """Return whether a fork of this process, confined, is refused a socket."""
+def isolation_of_fork(*, memory_bytes: int, wall_seconds: float) -> Isolation:
+    """Return how a fork of this process, confined, is isolated: as it finds it by trying."""
+    reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        status = 1
         try:
-            confined = confine(memory_bytes=memory_bytes, wall_seconds=wall_seconds)
-            status = 0 if confined and not _can_open_socket() else 1
+            os.close(reading)
+            found = confine(memory_bytes=memory_bytes, wall_seconds=wall_seconds)
+            filtered = found.system_calls and not _can_open_socket()
+            os.write(writing, bytes((filtered, min(found.files, 255))))
         finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            os._exit(0)
+    os.close(writing)
+    said = os.read(reading, 2) or bytes(2)
+    os.close(reading)
+    os.waitpid(pid, 0)
+    return Isolation(system_calls=bool(said[0]), files=said[1])
 
 
 def _limit_time(seconds: float) -> None:
@@ -196,44 +186,9 @@ def _prefer_as_victim() -> None:
         pass  # a read-only /proc: the limits above still hold
 
 
-def _deny_system_calls(*, only_network: bool = False) -> bool:
-    architecture = _ARCHITECTURES.get(platform.machine())
-    if architecture is None or not _prctl(_PR_SET_NO_NEW_PRIVS, 1):
-        return False
-    if only_network:
-        architecture = replace(architecture, denied=architecture.denied[:_NUM_NETWORK])
-    code = _filter(architecture)
-    program = _Program(len(code) // 8, code)
-    return _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program))
-
-
-def _filter(architecture: _Architecture) -> bytes:
-    """Return the BPF program: EPERM for what is denied and for other ABIs, else allowed."""
-    denied = architecture.denied
-    rows = [
-        (_LOAD_WORD, 0, 0, _OFFSET_ARCHITECTURE),
-        (_JUMP_EQUAL, 0, len(denied) + 3, architecture.audit),
-        (_LOAD_WORD, 0, 0, _OFFSET_NUMBER),
-        (_JUMP_GREATER_OR_EQUAL, len(denied) + 1, 0, _X32_BIT),
-    ]
-    rows += [(_JUMP_EQUAL, len(denied) - index, 0, nr) for index, nr in enumerate(denied)]
-    rows += [(_RETURN, 0, 0, _RET_ALLOW), (_RETURN, 0, 0, _RET_ERRNO | errno.EPERM)]
-    return b"".join(struct.pack("HBBI", *row) for row in rows)
-
-
 def _can_open_socket() -> bool:
     try:
         socket.socket(socket.AF_INET, socket.SOCK_STREAM).close()
     except PermissionError:
         return False
     return True
-
-
-def _prctl(option: int, first: object, second: object = 0) -> bool:
-    """Return whether prctl(2) accepted *option*."""
-    library = ctypes.CDLL(None, use_errno=True)
-    arguments = (
-        ctypes.c_ulong(value) if isinstance(value, int) else value for value in (first, second)
-    )
-    zero = ctypes.c_ulong(0)
-    return int(library.prctl(ctypes.c_int(option), *arguments, zero, zero)) == 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from estimator.answer import worst
+from estimator.answer import managed_bytes, worst
 from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.frontends import Frontend, load
@@ -88,6 +88,8 @@ def rank_on(job: Job, device: Device, position: Position) -> RankDrawing:
         spec.runtime.extra_bytes
         + spec.runtime.data_loader_cuda_workers * overheads.context.expected
     )
+    beside = run.reserved + overheads.total.expected + other
+    other += managed_bytes(trace, device, beside=beside)
     limits = [limit for limit in (capacity, allowed) if limit is not None]
     return RankDrawing(
         rank=position.rank,

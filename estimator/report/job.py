@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from estimator.allocators.pytorch import PyTorchPolicy
 from estimator.allocators.settings import CachingSettings
 from estimator.allocators.watched import WatchedAllocator, watched_allocator
-from estimator.answer import VERSION, assumption_notes, device_facts, unknown_notes
+from estimator.answer import (
+    VERSION,
+    assumption_notes,
+    device_facts,
+    managed_bytes,
+    unknown_notes,
+)
 from estimator.cudnn import PlanSource
 from estimator.device import Device
 from estimator.errors import UnsupportedJobError
@@ -57,6 +63,8 @@ def account_on(job: Job, device: Device) -> JobAccount:
         spec.runtime.extra_bytes
         + spec.runtime.data_loader_cuda_workers * overheads.context.expected
     )
+    beside = found.reserved_bytes + overheads.total.expected + other
+    other += managed_bytes(trace, device, beside=beside)
     return JobAccount(
         spec=spec.normalised(),
         spec_digest=spec.digest(),

@@ -25,6 +25,9 @@ from estimator.spec.vocabulary import Framework, JobPhase, Objective, Part, Word
 API_VERSION = "vramgate.dev/v1"
 MAX_DEPTH = 64
 MAX_VALUES = 200_000
+MAX_TEXT = 28 << 20
+"""Characters of all texts together: a step in a file of 16 MiB, as base64, has 22 Mi, and a worker
+is asked in at most 32 MiB."""
 
 
 class JobSpec(Part):
@@ -80,9 +83,41 @@ class JobSpec(Part):
         """Return the spec with every default filled in."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this job from every other: the normalised spec, as a rule.
+
+        A default that is stated where a framework or trainer would choose otherwise is another job
+        than one that leaves it to them: what is so stated is added under `stated`.
+        """
+        document = self.normalised()
+        stated = [
+            f"{part}.{name}"
+            for part, names in STATED.items()
+            for name in names
+            if _is_stated_default(getattr(self, part), name)
+        ]
+        return {**document, "stated": stated} if stated else document
+
     def digest(self) -> str:
-        """Return the sha256 of the canonical JSON of the normalised spec."""
-        return digest_of(self.normalised())
+        """Return the sha256 of the canonical JSON of `identity`."""
+        return digest_of(self.identity())
+
+
+STATED: Mapping[str, tuple[str, ...]] = {
+    "training": ("compile", "keep_outputs", "use_cache"),
+    "quantization": ("skip_modules",),
+    "adapter": ("rank",),
+    "parallelism": ("context_parallel", "data_parallel", "shard_group", "zero"),
+}
+"""Part -> keys of which it matters whether they were stated, whatever their value."""
+
+
+def _is_stated_default(part: Part | None, name: str) -> bool:
+    """Return whether *name* was stated in *part*, with the value that it has anyway."""
+    if part is None or name not in part.model_fields_set:
+        return False
+    default = type(part).model_fields[name].get_default(call_default_factory=True)
+    return bool(getattr(part, name) == default)
 
 
 def digest_of(document: object) -> str:
@@ -113,13 +148,17 @@ def _check_values(document: object) -> None:
         SpecError: naming the first such value.
     """
     stack: list[tuple[object, tuple[str | int, ...]]] = [(document, ())]
-    seen = 0
+    seen = length = 0
     while stack:
         value, path = stack.pop()
         seen += 1
         if len(path) > MAX_DEPTH or seen > MAX_VALUES:
             message = f"nested deeper than {MAX_DEPTH} or longer than {MAX_VALUES} values"
             raise SpecError([Problem(path="", message=message)])
+        length += len(value) if isinstance(value, str) else 0
+        if length > MAX_TEXT:
+            message = f"texts of more than {MAX_TEXT} characters together"
+            raise SpecError([Problem(path=path_text(path), message=message)])
         if isinstance(value, Mapping):
             if not all(isinstance(key, str) for key in value):
                 raise SpecError([Problem(path=path_text(path), message="a key is not a text")])

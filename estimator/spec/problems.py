@@ -22,11 +22,17 @@ def problems_of(error: ValidationError) -> tuple[Problem, ...]:
 
 
 def path_text(parts: Iterable[str | int]) -> str:
-    """Return `a.b[0].c` for the parts of a path."""
+    """Return `a.b[0].c` for the parts of a path; a key that nobody reads is shown as a value is."""
     text = ""
     for part in parts:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+        name = f"[{part}]" if isinstance(part, int) else _key(part)
+        text += f".{name}" if text and isinstance(part, str) else name
     return text
+
+
+def _key(part: str) -> str:
+    """Return *part* if it is a short line of characters that are seen, else as `_seen` has it."""
+    return part if part.isprintable() and len(part) <= _MAX_SHOWN else _seen(part)
 
 
 def _problem(item: Any) -> Problem:

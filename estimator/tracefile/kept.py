@@ -55,7 +55,7 @@ class KeptDocument(Part):
 
 def job_digest(spec: JobSpec) -> str:
     """Return the digest of *spec* at no batch: equal for jobs that differ in nothing else."""
-    document: dict[str, Any] = spec.normalised()
+    document: dict[str, Any] = spec.identity()
     return digest_of({**document, "input": {**document["input"], "batchSize": 0}})
 
 

@@ -35,7 +35,11 @@ class Child(ABC, Generic[Ready]):
     def __init__(
         self, module: str, arguments: Sequence[str], *, limits: Limits, descriptors: Sequence[int]
     ) -> None:
-        """Start *module* with *arguments*; it inherits its control socket and *descriptors*."""
+        """Start *module* with *arguments*; it inherits its control socket and *descriptors*.
+
+        Raises:
+            OSError: if the system has no process or descriptor left for us; then nothing runs.
+        """
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._limits = limits
@@ -43,11 +47,15 @@ class Child(ABC, Generic[Ready]):
         self.ended: asyncio.Future[int] = loop.create_future()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setblocking(False)
-        with theirs:
-            inherited = (theirs.fileno(), *descriptors)
-            arguments = [*arguments, "--control", str(theirs.fileno())]
-            self._process = _spawn(module, arguments, inherited)
-        self._pidfd = os.pidfd_open(self._process.pid)
+        try:
+            with theirs:
+                inherited = (theirs.fileno(), *descriptors)
+                arguments = [*arguments, "--control", str(theirs.fileno())]
+                self._process = _spawn(module, arguments, inherited)
+            self._pidfd = _pidfd(self._process)
+        except OSError:
+            self._control.close()
+            raise
         loop.add_reader(self._control, self._hear)
         loop.add_reader(self._pidfd, self._bury)
         self._timer = loop.call_later(limits.start_seconds, self._end_late_start)
@@ -130,6 +138,16 @@ class Child(ABC, Generic[Ready]):
         self._fail(EstimatorUnavailableError(f"{self.NAME} did not start ({end_text(status)})"))
         self._lose(status)
         self.ended.set_result(status)
+
+
+def _pidfd(process: subprocess.Popen[bytes]) -> int:
+    """Return a descriptor of *process*, which is ended if there is none."""
+    try:
+        return os.pidfd_open(process.pid)
+    except OSError:
+        process.kill()
+        process.wait()
+        raise
 
 
 def _spawn(

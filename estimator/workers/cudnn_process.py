@@ -83,7 +83,10 @@ class CudnnProcess(Child[CudnnReadiness]):
 
     def connect(self) -> socket.socket | None:
         """Return a fork's end of a new connection, None if the process takes none."""
-        theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            theirs, ours = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        except OSError:  # no descriptor is left: the fork goes on without
+            return None
         order = orjson.dumps({"connect": self._next})
         with ours:
             try:

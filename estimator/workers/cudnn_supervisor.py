@@ -50,13 +50,19 @@ class CudnnSupervisor:
         is_unusable = self._process is not None and self._process.is_unusable
         if is_unusable or self._restarts.pause(loop.time()) > 0:
             return None
-        process = CudnnProcess(
-            self._folder,
-            limits=self._limits,
-            refused=self._refused,
-            note_served=self._restarts.note_answer,
-            note_ended=self._note_ended,
-        )
+        try:
+            process = CudnnProcess(
+                self._folder,
+                limits=self._limits,
+                refused=self._refused,
+                note_served=self._restarts.note_answer,
+                note_ended=self._note_ended,
+            )
+        except OSError as error:
+            self._restarts.note_end(loop.time())
+            failure = {"library": str(self._folder), "error": error.strerror}
+            _log.error("cudnn failed", extra=failure)
+            return None
         process.ready.add_done_callback(self._note_ready)
         self._process = process
         return process

@@ -8,12 +8,15 @@ Credentials never get there: everything not listed is left out.
 from __future__ import annotations
 
 import os
+import re
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
 _KEPT = frozenset({"PATH", "HOME", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "TMPDIR", "TZ"})
 _KEPT_PREFIXES = ("LC_", "PYTHON", "VRAMGATE_")
+_LEFT_OUT = re.compile(r"_(PORT|SERVICE)(_|$)|TOKEN|SECRET|PASSWORD|CREDENTIAL|_KEY", re.IGNORECASE)
+"""Of those with a prefix: what Kubernetes says of a Service called vramgate, and secrets."""
 
 _SET = {
     # A template has to be single-threaded when it forks; OpenBLAS starts threads at import.
@@ -36,7 +39,7 @@ def template_environment(environment: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in environment.items()
-        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+        if name in _KEPT or (name.startswith(_KEPT_PREFIXES) and not _LEFT_OUT.search(name))
     }
     root = Path(__file__).parents[2]
     if root != Path(sysconfig.get_paths()["purelib"]):  # a checkout, not an installed wheel

@@ -9,18 +9,19 @@ never imports a framework or the pipeline.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from estimator.catalog.stacks import cudnn_of
 from estimator.cudnn.folders import library_folders
 from estimator.device import Device
 from estimator.errors import EstimatorUnavailableError
-from estimator.processes.frames import HEADER_BYTES, frame, frame_length
+from estimator.processes.frames import frame
+from estimator.processes.jail import Isolation
 from estimator.report.drawing import JobDrawing
 from estimator.report.records import JobAccount
 from estimator.result import Estimate, Fit
@@ -28,11 +29,14 @@ from estimator.spec import Framework, JobSpec
 from estimator.tracefile import Recording, job_digest
 from estimator.workers import wire
 from estimator.workers.api import Job
+from estimator.workers.exchange import ask_fork
 from estimator.workers.keeping import Keeping
 from estimator.workers.libraries import Libraries
 from estimator.workers.limits import Limits
-from estimator.workers.outcome import Ended, end_error
+from estimator.workers.outcome import Ended, end_error, unavailable
 from estimator.workers.process import Fork, Readiness, TemplateProcess
+from estimator.workers.slots import Slots
+from estimator.workers.spare import Spare
 from estimator.workers.supervisor import Supervisor, TemplateState
 
 PREPARE = "estimator.workers.answer:prepare"
@@ -40,8 +44,6 @@ PREPARE = "estimator.workers.answer:prepare"
 
 USES_CUDNN = frozenset({Framework.PYTORCH, Framework.TENSORFLOW})
 """Frameworks whose convolutions are asked of cuDNN."""
-
-_log = logging.getLogger(__name__)
 
 
 class Workers:
@@ -59,7 +61,7 @@ class Workers:
         """Ask the cuDNN libraries in the folders *cudnn*, by default those that are installed."""
         self._limits = limits or Limits()
         self.max_concurrent = max_concurrent or os.cpu_count() or 1
-        self._slots = asyncio.Semaphore(self.max_concurrent)
+        self._slots = Slots(self.max_concurrent)
         self._preload = tuple(preload)
         self._supervisors = {
             framework: Supervisor(framework.value, prepare=prepare, limits=self._limits)
@@ -69,9 +71,8 @@ class Workers:
         folders = library_folders(sys.path, os.environ) if cudnn is None else cudnn
         self._libraries = Libraries(folders, limits=self._limits)
         self._keeping = Keeping()
+        self._spare = Spare(self._keeping)
         self._tasks: set[asyncio.Task[bytes]] = set()
-        self._busy = 0
-        self._waiting = 0
         self._is_closed = False
 
     async def start(self) -> None:
@@ -139,11 +140,17 @@ class Workers:
     async def close(self) -> None:
         """End every process this pool started, and wait for that. What waits for them fails."""
         self._is_closed = True
+        self._spare.drop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         closing = [supervisor.close() for supervisor in self._all()]
-        await asyncio.gather(*closing, self._libraries.close())
+        await asyncio.gather(*closing, self._libraries.close(), self._spare.close())
+
+    def isolation(self) -> Isolation | None:
+        """Return what isolates forks on this kernel, None before a template is ready."""
+        found = (supervisor.isolation for supervisor in self._all())
+        return next((each for each in found if each is not None), None)
 
     def states(self) -> Mapping[str, int]:
         """Return how many templates and forks there are in each state, for metrics.
@@ -155,10 +162,15 @@ class Workers:
         return {
             "starting": templates.count(TemplateState.STARTING),
             "idle-template": idle,
-            "busy": self._busy,
-            "waiting": self._waiting,
+            "busy": self._slots.busy,
+            "waiting": self._slots.waiting,
             "dead": templates.count(TemplateState.DEAD),
         }
+
+    @property
+    def traces_ahead(self) -> bool:
+        """Return whether a fork that has answered traces its job at another batch."""
+        return self._spare.is_at_work
 
     def pids(self) -> tuple[int, ...]:
         """Return the process ids of all templates, forks and cuDNN processes."""
@@ -207,46 +219,69 @@ class Workers:
         ended = Ended(status=None)
         for _ in range(2):
             fork = await self._fork(supervisor, ask)
-            answer = await _exchange(fork.request, payload)
+            answer = await self._exchange(fork, payload, job_digest(ask.spec))
             if answer is not None:
                 supervisor.note_answer()
-                self._keeping.add(job_digest(ask.spec), wire.decode_kept(answer))
                 return answer
             ended = await asyncio.shield(fork.ended)
             if ended.status is not None or ended.overdue:
                 break
         raise end_error(ended, self._limits)
 
+    async def _exchange(self, fork: Fork, payload: bytes, job: str) -> bytes | None:
+        """Return the answer of *fork*, keep what it traced, and let it go on if nobody minds."""
+        with ExitStack() as closing:
+            closing.enter_context(fork.request)
+            answer = await ask_fork(fork.request, payload)
+            if answer is None:
+                return None
+            leavings = wire.decode_leavings(answer)
+            self._keeping.add(job, leavings.kept)
+            if leavings.may_go_on and not self._is_closed and self._slots.let_go(fork):
+                closing.pop_all()
+                self._spare.take(fork, job)
+            return answer
+
     async def _fork(self, supervisor: Supervisor, ask: wire.Ask) -> Fork:
         """Return a new fork, once there is a template and a free slot, which it gives back."""
-        self._waiting += 1
+        self._slots.waiting += 1
+        self._spare.drop()
         if ask.spec.framework in USES_CUDNN:
             self._libraries.start()
         try:
             while True:
                 process = await supervisor.ready()
                 await self._slots.acquire()
-                fork = self._try_fork(process, ask)
+                fork = None
+                try:
+                    fork = self._try_fork(process, ask)
+                finally:
+                    if fork is None:
+                        self._slots.release()
                 if fork is not None:
                     break
-                self._slots.release()
                 await asyncio.shield(process.ended)
         finally:
-            self._waiting -= 1
-        self._busy += 1
-        fork.ended.add_done_callback(self._give_back)
+            self._slots.waiting -= 1
+        self._slots.hold(fork)
         return fork
 
     def _try_fork(self, process: TemplateProcess, ask: wire.Ask) -> Fork | None:
-        """Return a new fork, or None if the template ended meanwhile."""
+        """Return a new fork, or None if the template ended meanwhile.
+
+        Raises:
+            EstimatorUnavailableError: if this process is at a limit: the template is as it was.
+        """
         if not process.is_alive:
             return None
         cudnn = self._connect(ask)
         try:
             return process.fork(cudnn)
-        except OSError:
+        except (ConnectionError, BlockingIOError):
             process.kill()
             return None
+        except OSError as error:
+            raise unavailable(error) from error
         finally:
             if cudnn is not None:
                 cudnn.close()
@@ -259,37 +294,6 @@ class Workers:
         wanted = cudnn_of(spec.framework, spec.framework_version, spec.runtime.cudnn)
         return self._libraries.connect(ask.devices, wanted=wanted)
 
-    def _give_back(self, ended: asyncio.Future[Ended]) -> None:
-        self._busy -= 1
-        self._slots.release()
-        result = ended.result()
-        if result.status:
-            facts = {"status": result.status, "overdue": result.overdue, "words": result.words}
-            _log.warning("estimator worker failed", extra=facts)
-
     def _check_open(self) -> None:
         if self._is_closed:
             raise EstimatorUnavailableError("the estimator is shutting down")
-
-
-async def _exchange(request: socket.socket, payload: bytes) -> bytes | None:
-    """Send *payload* and return the answer, None if the fork ended without one."""
-    loop = asyncio.get_running_loop()
-    with request:
-        try:
-            await loop.sock_sendall(request, payload)
-            header = await _receive(request, HEADER_BYTES)
-            return await _receive(request, frame_length(header))
-        except (OSError, EOFError):
-            return None
-
-
-async def _receive(request: socket.socket, length: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    pieces = bytearray()
-    while len(pieces) < length:
-        piece = await loop.sock_recv(request, min(length - len(pieces), 1 << 20))
-        if not piece:
-            raise EOFError
-        pieces += piece
-    return bytes(pieces)

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from estimator.processes.jail import Isolation
 from estimator.workers.child import Child
 from estimator.workers.limits import Limits
 from estimator.workers.outcome import Ended
@@ -28,7 +29,14 @@ class Readiness:
     num_threads: int
     """One, or forks of it may hang."""
     confined: bool
-    """The kernel denies its forks new sockets."""
+    """The kernel denies its forks sockets, programs, changes of files and other processes."""
+    landlock: int
+    """ABI of the Landlock that keeps its forks to the program's own files, 0 for none."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """Return what the kernel gives of the isolation of a fork."""
+        return Isolation(system_calls=self.confined, files=self.landlock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,8 @@ class Fork:
 
     request: socket.socket
     ended: asyncio.Future[Ended]
+    number: int
+    template: TemplateProcess
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +55,7 @@ class _Entry:
     timer: asyncio.TimerHandle
     pid: int | None = None
     overdue: bool = False
+    is_spare: bool = False
 
 
 class TemplateProcess(Child[Readiness]):
@@ -58,8 +69,8 @@ class TemplateProcess(Child[Readiness]):
 
     @property
     def num_forks(self) -> int:
-        """Return how many forks have not ended."""
-        return len(self._forks)
+        """Return how many forks that somebody waits for have not ended."""
+        return sum(not entry.is_spare for entry in self._forks.values())
 
     def fork_pids(self) -> tuple[int, ...]:
         """Return the process ids of the forks that have not ended."""
@@ -84,11 +95,31 @@ class TemplateProcess(Child[Readiness]):
                 ours.close()
                 raise
         ours.setblocking(False)
-        fork = Fork(request=ours, ended=self._loop.create_future())
+        ended = self._loop.create_future()
+        fork = Fork(request=ours, ended=ended, number=number, template=self)
         wait = limits.wall_seconds + limits.kill_seconds
         timer = self._loop.call_later(wait, self._end_overdue, number)
         self._forks[number] = _Entry(fork=fork, timer=timer)
         return fork
+
+    def set_aside(self, fork: Fork) -> None:
+        """Count *fork* no longer: it has answered, and goes on for nobody."""
+        if (entry := self._forks.get(fork.number)) is not None:
+            entry.is_spare = True
+
+    def end(self, fork: Fork) -> None:
+        """Order the end of *fork*, before any fork ordered later."""
+        if fork.number in self._forks:
+            self._order_end(fork.number)
+
+    def _order_end(self, number: int) -> bool:
+        """Return whether the template was told to end the fork; if it cannot be, it is ended."""
+        try:
+            self._control.send(orjson.dumps({"kill": number}))
+        except OSError:
+            self.kill()
+            return False
+        return True
 
     def _end_overdue(self, number: int) -> None:
         """End a fork its own timer did not end; at the second call, its template."""
@@ -97,10 +128,7 @@ class TemplateProcess(Child[Readiness]):
         if is_second_call or entry.pid is None:
             self.kill()
             return
-        try:
-            self._control.send(orjson.dumps({"kill": number}))
-        except OSError:
-            self.kill()
+        if not self._order_end(number):
             return
         entry.timer = self._loop.call_later(self._limits.kill_seconds, self._end_overdue, number)
 

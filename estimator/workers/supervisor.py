@@ -13,7 +13,9 @@ import logging
 from enum import StrEnum
 
 from estimator.errors import EstimatorError, EstimatorUnavailableError, UnsupportedJobError
+from estimator.processes.jail import Isolation
 from estimator.workers.limits import Limits
+from estimator.workers.outcome import unavailable
 from estimator.workers.process import Readiness, TemplateProcess
 from estimator.workers.restarts import Restarts
 
@@ -57,6 +59,14 @@ class Supervisor:
         return TemplateState.READY if process.ready.done() else TemplateState.STARTING
 
     @property
+    def isolation(self) -> Isolation | None:
+        """Return what isolates the forks of the running template, None before it is ready."""
+        process = self.process
+        if process is None or not process.ready.done() or process.ready.exception():
+            return None
+        return process.ready.result().isolation
+
+    @property
     def is_idle(self) -> bool:
         """Return whether the template is ready and has no forks."""
         process = self.process
@@ -78,7 +88,11 @@ class Supervisor:
                 f"the {self._framework} estimator process keeps ending; "
                 f"it is started again in {pause:.0f} s at the earliest"
             )
-        process = TemplateProcess(self._framework, prepare=self._prepare, limits=self._limits)
+        try:
+            process = TemplateProcess(self._framework, prepare=self._prepare, limits=self._limits)
+        except OSError as error:
+            self._restarts.note_end(asyncio.get_running_loop().time())
+            raise unavailable(error) from error
         process.ready.add_done_callback(self._note_ready)
         process.ended.add_done_callback(self._note_ended)
         self._process = process
@@ -125,8 +139,10 @@ class Supervisor:
             "rss_bytes": readiness.rss_bytes,
         }
         _log.info("template ready", extra=facts)
-        if not readiness.confined:
-            _log.warning("estimator workers may open sockets", extra=facts)
+        if lacks := readiness.isolation.missing:
+            required = self._limits.isolation_required
+            missing = {**facts, "lacks": list(lacks), "required": required}
+            _log.warning("estimator workers are not isolated", extra=missing)
         if readiness.num_threads != 1:
             threads = {**facts, "num_threads": readiness.num_threads}
             _log.warning("estimator template has threads", extra=threads)

@@ -11,6 +11,7 @@ Single-threaded: after one backward (PyTorch), one eager operation (TensorFlow) 
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import selectors
@@ -100,9 +101,11 @@ class Template:
         order = orjson.loads(message)
         if "fork" in order:
             with ExitStack() as sockets:
-                request, *cudnn = [
-                    sockets.enter_context(socket.socket(fileno=each)) for each in descriptors
-                ]
+                passed = [sockets.enter_context(socket.socket(fileno=each)) for each in descriptors]
+                if not passed:  # the kernel drops what this process has no descriptors for
+                    self._refuse(order["fork"], OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+                    return True
+                request, *cudnn = passed
                 limits = Limits(**order["limits"])
                 self._fork(order["fork"], request, next(iter(cudnn), None), limits)
         elif (fork := self._forks.get(order["kill"])) is not None:
@@ -112,14 +115,18 @@ class Template:
     def _fork(
         self, number: int, request: socket.socket, cudnn: socket.socket | None, limits: Limits
     ) -> None:
-        words_read, words_write = os.pipe2(os.O_CLOEXEC)
         template = os.getpid()
+        try:
+            words_read, words_write = os.pipe2(os.O_CLOEXEC)
+        except OSError as error:
+            self._refuse(number, error)
+            return
         try:
             pid = os.fork()
         except OSError as error:
             os.close(words_read)
             os.close(words_write)
-            self._tell({"ended": number, "status": None, "words": f"fork: {error.strerror}"})
+            self._refuse(number, error)
             return
         if pid == 0:
             os.close(words_read)
@@ -128,11 +135,24 @@ class Template:
             run_fork(lines, limits, self._handler, template=template)
         os.close(words_write)
         os.set_blocking(words_read, False)
-        fork = _Fork(number=number, pid=pid, pidfd=os.pidfd_open(pid), words_fd=words_read)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:  # nobody would notice its end
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            os.close(words_read)
+            self._refuse(number, error)
+            return
+        fork = _Fork(number=number, pid=pid, pidfd=pidfd, words_fd=words_read)
         self._forks[number] = fork
         self._selector.register(fork.pidfd, selectors.EVENT_READ, fork)
         self._selector.register(fork.words_fd, selectors.EVENT_READ, fork)
         self._tell({"forked": number, "pid": pid})
+
+    def _refuse(self, number: int, error: OSError) -> None:
+        """Say that the system has no process, or no descriptor, for a fork."""
+        words = (error.strerror or type(error).__name__).lower()
+        self._tell({"ended": number, "status": None, "words": words})
 
     def _leave_to_template(self) -> None:
         """Close, in a fork, what belongs to the template."""
@@ -203,13 +223,16 @@ def _first_line(error: Exception) -> str:
 
 
 def _readiness(import_seconds: float) -> dict[str, Any]:
+    limits = Limits()
+    isolation = jail.isolation_of_fork(
+        memory_bytes=limits.memory_bytes, wall_seconds=limits.wall_seconds
+    )
     return {
         "import_seconds": import_seconds,
         "rss_bytes": resident_bytes(),
         "num_threads": sum(1 for _ in Path("/proc/self/task").iterdir()),
-        "confined": jail.is_confinable(
-            memory_bytes=Limits().memory_bytes, wall_seconds=Limits().wall_seconds
-        ),
+        "confined": isolation.system_calls,
+        "landlock": isolation.files,
     }
 
 

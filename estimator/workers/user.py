@@ -104,7 +104,8 @@ def _frontend(document: dict[str, Any], ask: Ask) -> tuple[Frontend, Ask]:
     )
     leave = frozenset(Leave(word) for word in words["leave"])
     folder = Path(words["folder"]).resolve()
-    confine_script(leave, folder=folder, memory_bytes=words["memory_bytes"])
+    for lack in confine_script(leave, folder=folder, memory_bytes=words["memory_bytes"]):
+        print(f"vramgate trace: {lack}", file=sys.stderr)
     script.trace_job(ask.spec, traits=traits_of(device))
     assert script.job is not None
     return script, replace(ask, spec=script.job)

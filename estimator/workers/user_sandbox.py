@@ -4,8 +4,9 @@
 
 No network, no other programs, no files outside a folder of its own, so much memory. It keeps a
 script from doing by mistake what a training run does: it is the person's own code, on their own
-machine. The kernel denies sockets too.
-Not prevented: files that libraries open, write or delete without Python; reading.
+machine. What Python asks is answered with what lets it; the kernel denies the same to libraries
+that do not ask Python: sockets by seccomp, files and programs by Landlock.
+Not prevented: reading. Without Landlock (Linux 5.13 and newer) what libraries write; it is said.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from estimator.processes import landlock
 from estimator.processes.jail import deny_network, limit_memory
 from estimator.workers.user_files import Shadow, redirect
 
@@ -35,6 +37,8 @@ _OFFLINE = {
     "COMET_MODE": "disabled",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
+_ALWAYS_OPEN = ("/dev", "/proc/self")
+"""Where a script may write: what lies there is no file of anybody's."""
 _QUIET = {"TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -51,18 +55,38 @@ def environment_of(leave: frozenset[Leave]) -> dict[str, str]:
     return {**_QUIET, **({} if Leave.NETWORK in leave else _OFFLINE)}
 
 
-def confine_script(leave: frozenset[Leave], *, folder: Path, memory_bytes: int) -> None:
-    """Limit this process, for good. What it writes lands in *folder*."""
+def confine_script(leave: frozenset[Leave], *, folder: Path, memory_bytes: int) -> tuple[str, ...]:
+    """Limit this process, for good. What it writes lands in *folder*.
+
+    Return what the kernel does not deny, in words.
+    """
     limit_memory(memory_bytes)
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
-    shadow = Shadow(folder, ("/dev", "/proc/self"))
+    shadow = Shadow(folder, _ALWAYS_OPEN)
     if Leave.WRITE not in leave:
         redirect(shadow)
-    if Leave.NETWORK not in leave:
-        deny_network()
+    lacks = _denied_by_kernel(leave, folder)
     sys.addaudithook(_guard(leave, shadow))
+    return lacks
+
+
+def _denied_by_kernel(leave: frozenset[Leave], folder: Path) -> tuple[str, ...]:
+    """Have the kernel deny what there is no leave for; return what it does not, in words."""
+    lacks = []
+    if not {Leave.WRITE, Leave.PROGRAMS} <= leave and not landlock.restrict(
+        writes=None if Leave.WRITE in leave else (str(folder), *_ALWAYS_OPEN),
+        executes=Leave.PROGRAMS in leave,
+        connects=Leave.NETWORK in leave,
+    ):
+        lacks.append(
+            "this kernel has no Landlock (Linux 5.13 and newer have it): libraries that do not ask"
+            " Python may write files and start programs"
+        )
+    if Leave.NETWORK not in leave and not deny_network():
+        lacks.append("this kernel has no seccomp: libraries that do not ask Python may connect")
+    return tuple(lacks)
 
 
 def _guard(leave: frozenset[Leave], shadow: Shadow) -> Callable[[str, tuple[Any, ...]], None]:

@@ -35,7 +35,8 @@ _KINDS: Mapping[str, type[EstimatorError]] = {
     kind.kind: kind for kind in (TraceError, EstimateTimeoutError, MemoryLimitError)
 }
 
-
+GO_ON = b"+"
+"""What the pool writes to a fork that answered and may go on; the end of the socket says no."""
 NO_FRAMEWORK = "recorded"
 """The template of jobs that were traced before: it imports no framework."""
 
@@ -104,16 +105,35 @@ def ask_of(document: Mapping[str, Any]) -> Ask:
 
 
 def encode_answers(
-    answers: Sequence[Estimate | Fit | JobAccount | JobDrawing], *, kept: Iterable[bytes] = ()
+    answers: Sequence[Estimate | Fit | JobAccount | JobDrawing],
+    *,
+    kept: Iterable[bytes] = (),
+    may_go_on: bool = False,
 ) -> bytes:
-    """Return *answers* as JSON, with what may be *kept* of the traces made for them."""
+    """Return *answers* as JSON, with what may be *kept* of the traces made for them.
+
+    *may_go_on* says that the fork waits for word whether to trace more.
+    """
     contents = [b64encode(each).decode() for each in kept]
-    return orjson.dumps({**answers_document(answers), "kept": contents})
+    more = {"mayGoOn": True} if may_go_on else {}
+    return orjson.dumps({**answers_document(answers), "kept": contents, **more})
 
 
-def decode_kept(payload: bytes) -> tuple[bytes, ...]:
-    """Return what may be kept of the traces made for the answers in *payload*; of an error none."""
-    return tuple(map(b64decode, orjson.loads(payload).get("kept", ())))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leavings:
+    """What comes with an answer and is for the pool alone."""
+
+    kept: tuple[bytes, ...]
+    """What may be kept of the traces made for it; of an error nothing."""
+    may_go_on: bool
+    """Whether the fork waits for word to trace more."""
+
+
+def decode_leavings(payload: bytes) -> Leavings:
+    """Return what *payload* holds beside its answers or its error."""
+    document = orjson.loads(payload)
+    kept = tuple(map(b64decode, document.get("kept", ())))
+    return Leavings(kept=kept, may_go_on=bool(document.get("mayGoOn")))
 
 
 def answers_document(answers: Sequence[Estimate | Fit | JobAccount | JobDrawing]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from admission.handler import (
     UNREAD,
     Handler,
 )
+from admission.handling.judging import GRACE_SECONDS
 from admission.judge.rounds import TimedFetching
 from admission.judge.views import Views, read_views
 from admission.logs import configure_logs
@@ -521,6 +522,23 @@ async def test_estimate_that_is_late_lets_the_job_pass_with_a_warning() -> None:
     await bench.pool.close()
 
 
+async def test_review_is_late_where_the_loop_was_held_up_beyond_its_grace() -> None:
+    """Whoever holds the loop up, the deadline comes too late to be met: that is no fault."""
+    bench = Bench()
+    bench.workers.may_answer.clear()
+
+    asking = asyncio.create_task(bench.response(review_of(job()), timeout_text="550ms"))
+    while not (bench.workers.num_asked or asking.done()):  # noqa: ASYNC110 (nobody tells)
+        await asyncio.sleep(0)
+    time.sleep(0.05 + GRACE_SECONDS + 0.05)  # noqa: ASYNC251 (the loop is what is held up)
+    response = await asking
+
+    assert response["auditAnnotations"]["reason"] == "late"
+    assert response["warnings"] != [f"vramgate: {FAULT_WARNING}"]
+    bench.workers.may_answer.set()
+    await bench.pool.close()
+
+
 async def test_late_jobs_pass_silently_where_settings_say_so() -> None:
     """`onLate: allow` keeps quiet about our slowness."""
     bench = Bench(PolicySettings(mode=Mode.ENFORCE, on_late=LateAction.ALLOW))
@@ -688,17 +706,16 @@ async def test_review_that_takes_long_to_read_is_late_and_holds_nobody_up() -> N
     bench = Bench(read=reader)
 
     slow = asyncio.create_task(
-        bench.response(review_of(large(batch_size=TOO_LARGE)), timeout_text="800ms")
+        bench.response(review_of(large(batch_size=TOO_LARGE)), timeout_text="3s")
     )
-    await asyncio.sleep(0.05)
-    started = time.monotonic()
+    await asyncio.sleep(0)
     other = await bench.response(review_of(job(batch_size=FITS)))
-    seconds = time.monotonic() - started
+    is_held_up = slow.done()
     response = await slow
     reader.may_read.set()
 
     assert other["auditAnnotations"]["verdict"] == "fits"
-    assert seconds < 0.2
+    assert not is_held_up
     assert response["allowed"] is True
     assert response["warnings"] == [f"vramgate: {UNREAD}"]
     assert response["auditAnnotations"] == {
@@ -798,22 +815,22 @@ async def test_threads_that_read_are_few_and_whoever_waits_is_late() -> None:
     """A flood of large reviews starts no flood of threads, and beyond a bound nobody waits."""
     reader = SlowReader()
     bench = Bench(read=reader)
-    review = review_of(large())
+    review, other = review_of(large()), review_of(large())
+    other["request"]["namespace"] = "other"  # one namespace alone has not every thread
 
     waiting = [
-        asyncio.create_task(bench.response(review, timeout_text="2s"))
-        for _ in range(MAX_READING + MAX_UNREAD)
+        asyncio.create_task(bench.response(asked, timeout_text="3s"))
+        for asked in (review, other) * ((MAX_READING + MAX_UNREAD) // 2)
     ]
-    await asyncio.sleep(0.5)
-    started = time.monotonic()
-    over = await bench.response(review, timeout_text="10s")
-    seconds = time.monotonic() - started
-    answers = await asyncio.gather(*waiting)
+    await asyncio.sleep(0)
+    over = asyncio.create_task(bench.response(review, timeout_text="20s"))
+    first, _ = await asyncio.wait([over, *waiting], return_when=asyncio.FIRST_COMPLETED)
+    answers = await asyncio.gather(over, *waiting)
     reader.may_read.set()
 
     assert len(reader.threads) == MAX_READING
-    assert seconds < 1
-    assert {answer["auditAnnotations"]["reason"] for answer in (over, *answers)} == {"late"}
+    assert first == {over}
+    assert {answer["auditAnnotations"]["reason"] for answer in answers} == {"late"}
 
 
 async def test_answered_reviews_leave_no_question_that_has_not_begun() -> None:

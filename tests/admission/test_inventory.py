@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 import yaml
 
 from admission.codes import Mode, Steer
 from admission.errors import SettingsError
 from admission.inventory import Inventory, read_nodes
 from tests.builders import gpu_labels, node
+from tests.estimator.workers.cases import until
+from tests.faults.limits import no_more_threads
 
 WAIT_SECONDS = 10.0
 
@@ -33,7 +37,7 @@ class Clock:
 class Known:
     """An inventory that keeps removed nodes for a day."""
 
-    def __init__(self, *, namespaces_expected: bool = False) -> None:
+    def __init__(self, *, namespaces_expected: bool = False, fault_seconds: float = 1.0) -> None:
         self.clock = Clock()
         self.told: list[int] = []
         self.inventory = Inventory(
@@ -41,6 +45,7 @@ class Known:
             namespaces_expected=namespaces_expected,
             changed=lambda classes: self.told.append(len(classes)),
             clock=self.clock,
+            fault_seconds=fault_seconds,
         )
 
     async def at(self, hours: float, *nodes: dict[str, Any]) -> dict[str, int]:
@@ -63,6 +68,20 @@ async def test_removed_node_counts_for_the_days_it_is_kept() -> None:
 
     both = {"NVIDIA-A100-SXM4-40GB": 1, "Tesla-T4": 1}
     assert found == [both, both, {"Tesla-T4": 1}]
+
+
+async def test_what_says_nothing_new_leaves_the_classes_as_they_are() -> None:
+    """The very same: what others remember of them stays good."""
+    known = Known()
+    await known.at(0, node("t4"), node("t4-2"))
+    before = known.inventory.classes
+
+    await known.at(1, node("t4"), node("t4-2"))
+    again = known.inventory.classes
+    await known.at(2, node("t4"), node("t4-2"), node("t4-3"))
+
+    assert again is before
+    assert known.inventory.classes != before
 
 
 async def test_removed_nodes_of_one_pool_count_as_one() -> None:
@@ -109,6 +128,23 @@ async def test_running_inventory_follows_what_arrives() -> None:
     running.cancel()
 
     assert known.told == [1]
+
+
+async def test_fault_leaves_what_is_known_and_is_tried_again() -> None:
+    """Without a thread to compute in, say: the cards of before count until there is one."""
+    known = Known(fault_seconds=0.01)
+    await known.at(0, node("t4"))
+    before = known.inventory.classes
+    following = asyncio.create_task(known.inventory.run())
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    with structlog.testing.capture_logs() as lines, no_more_threads():
+        known.inventory.set_nodes({"a100": node("a100", labels=A100_LABELS)})
+        await until(lambda: bool(lines))
+        assert known.inventory.classes == before
+
+    await until(lambda: known.inventory.is_there("a100"))
+    following.cancel()
+    assert [line["event"] for line in lines][:1] == ["nodes not taken"]
 
 
 def test_modes_come_from_the_labels_of_namespaces() -> None:

@@ -113,3 +113,41 @@ def test_console_format_is_for_people() -> None:
     (line,) = stream.getvalue().splitlines()
     assert "listening" in line
     assert "port=8443" in line
+
+
+@pytest.mark.parametrize("form", list(LogFormat))
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x\n{"level":"error","event":"denied"}',
+        "x\r2026-01-01 [error] denied",
+        "\x1b[2J\x1b]0;title\x07",
+        "\x9b31mred",
+        "a\u202egnp.exe",
+        "zero\u200bwidth\u2028line",
+        "half \ud800 of a character",
+    ],
+)
+def test_nobodys_text_shows_anything_but_itself(text: str, form: LogFormat) -> None:
+    """Names of objects, messages of libraries and exceptions: one line, no character unseen."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=form, stream=stream)
+
+    structlog.get_logger().info("reviewed", name=text)
+    logging.getLogger("kubernetes.client").warning("said %s", text)
+
+    logged = stream.getvalue().removesuffix("\n").split("\n")
+    assert len(logged) == 2
+    assert all(line.isprintable() for line in logged)
+    if form is LogFormat.JSON:
+        assert orjson.loads(logged[0])["name"] == text if "\ud800" not in text else True
+
+
+def test_a_number_without_end_is_logged() -> None:
+    """JSON's writer knows 64 bits; a line that cannot be written would be an exception of ours."""
+    stream = io.StringIO()
+    configure_logs(LogLevel.INFO, form=LogFormat.JSON, stream=stream)
+
+    structlog.get_logger().info("reviewed", count=1 << 80)
+
+    assert str(1 << 80) in stream.getvalue()

@@ -15,6 +15,7 @@ from admission.metric_labels import FAULT
 from admission.metrics import Metrics
 from admission.outages import Watched
 from estimator.errors import EstimateTimeoutError
+from estimator.processes.jail import Isolation
 from estimator.units import GIB
 from tests.builders import estimate, job_spec, node_class
 
@@ -23,6 +24,7 @@ NAMES = {
     "vramgate_review_seconds",
     "vramgate_estimate_seconds",
     "vramgate_estimates_total",
+    "vramgate_estimator_isolation",
     "vramgate_estimator_workers",
     "vramgate_cache_requests_total",
     "vramgate_spec_source_total",
@@ -61,6 +63,18 @@ def test_every_metric_has_its_documented_name() -> None:
     text = new_metrics().text().decode()
 
     assert set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)) == NAMES
+
+
+def test_what_isolates_workers_is_shown_once_it_is_known() -> None:
+    """By feature; nothing before a template is ready."""
+    metrics = new_metrics()
+    metrics.isolation(None)
+    assert "vramgate_estimator_isolation{" not in metrics.text().decode()
+
+    metrics.isolation(Isolation(system_calls=True, files=0))
+
+    assert value(metrics, 'vramgate_estimator_isolation{feature="seccomp"}') == 1
+    assert value(metrics, 'vramgate_estimator_isolation{feature="landlock"}') == 0
 
 
 def test_two_registries_do_not_meet() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from estimator.processes.jail import Isolation
 from tests.admission.test_metrics_bounds import fitting, judgement, new_metrics
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
@@ -22,8 +23,9 @@ def documented(section: str) -> Labels:
 
 
 def exposed() -> Labels:
-    """Return the metrics of `/metrics` with their labels, a workload among them."""
+    """Return the metrics of `/metrics` with their labels, a workload and a template among them."""
     metrics = new_metrics(workloads=1)
+    metrics.isolation(Isolation(system_calls=True, files=1))
     metrics.admitted(judgement(fitting()), name="train")
     found: Labels = {}
     for family in text_string_to_metric_families(metrics.text().decode()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -99,6 +100,21 @@ def test_object_comes_with_the_clock_of_the_api_server(objects: ClusterObjects) 
     assert found.document == {"kind": "Secret"}
     assert found.now == datetime(2030, 1, 1, 10, tzinfo=UTC)
     assert "Secret" not in repr(found)
+
+
+@pytest.mark.parametrize("status", [200, 404, 503])
+def test_each_answer_tells_the_clock_of_the_api_server(
+    api: Api, tmp_path: Path, status: int
+) -> None:
+    """Whatever it says otherwise; the controller reckons by it."""
+    api.status = status
+    told: list[datetime] = []
+    client = client_of(api, tmp_path)
+    with suppress(ClusterError):
+        ClusterObjects(client, dated=told.append).read(SECRET)
+    client.close()
+
+    assert told == [datetime(2030, 1, 1, 10, tzinfo=UTC)]
 
 
 def test_object_that_is_not_there_is_none(api: Api, objects: ClusterObjects) -> None:

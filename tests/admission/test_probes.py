@@ -11,6 +11,7 @@ import pytest
 
 from admission.errors import SettingsError
 from admission.probes import MAX_CONNECTIONS, Probes, answering
+from tests.faults.limits import no_more_threads
 
 
 class State:
@@ -77,6 +78,16 @@ def test_connections_that_say_nothing_cost_no_more_than_a_few_threads(port: int)
         except (OSError, urllib.error.URLError):
             continue
     raise AssertionError("no answer")
+
+
+def test_probe_without_a_thread_keeps_no_place(port: int) -> None:
+    """The system has none left for us: the places are there again once it has."""
+    with no_more_threads():
+        for _ in range(MAX_CONNECTIONS + 1):
+            with pytest.raises(OSError, match=r"."):
+                get(port, "/healthz")
+
+    assert get(port, "/healthz") == (200, "ok\n")
 
 
 def test_port_that_is_taken_is_bad_settings(port: int) -> None:

@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,22 @@ def test_allowed_says_no_more_than_it_must() -> None:
 
     assert answer.status == 200
     assert response(answer.body) == {"uid": "0815", "allowed": True}
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_an_answer_readdressed_is_the_same_but_for_its_uid(before: str, after: str) -> None:
+    """Whatever the uids hold."""
+    warned: dict[str, Any] = {"warnings": ["may not fit"], "audit": {"verdict": "tight"}}
+
+    answer = allowed(before, **warned).readdressed(before=before, uid=after)
+
+    assert answer == allowed(after, **warned)
+
+
+def test_an_answer_to_another_is_not_readdressed() -> None:
+    """Nobody gets what was somebody else's."""
+    with pytest.raises(ValueError, match="not addressed"):
+        allowed("0815").readdressed(before="4711", uid="1")
 
 
 def test_allowed_carries_warnings_and_audit_annotations() -> None:

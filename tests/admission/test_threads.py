@@ -9,6 +9,7 @@ import pytest
 
 from admission.threads import Threads
 from tests.estimator.workers.cases import until
+from tests.faults.limits import no_more_threads
 
 
 async def test_result_and_error_come_back() -> None:
@@ -49,6 +50,29 @@ async def test_waiting_work_that_is_given_up_never_runs() -> None:
     await asyncio.wait([waiting])
 
     assert not ran.is_set()
+
+
+async def test_work_without_a_thread_fails_and_keeps_no_turn() -> None:
+    """The system has none left for us; the next work has its turn and its thread."""
+    threads = Threads(1)
+
+    with no_more_threads(), pytest.raises(RuntimeError, match="start new thread"):
+        await threads.run(lambda: 7, key="a")
+
+    assert await threads.run(lambda: 7, key="a") == 7
+
+
+async def test_long_work_of_one_key_leaves_a_thread_to_others() -> None:
+    """However much of it there is."""
+    threads, may_end = Threads(2), threading.Event()
+    flood = [asyncio.create_task(threads.run(may_end.wait, key="flood")) for _ in range(5)]
+    await asyncio.sleep(0)
+
+    async with asyncio.timeout(30):
+        assert await threads.run(lambda: 7, key="other") == 7
+
+    may_end.set()
+    await asyncio.gather(*flood)
 
 
 def test_work_left_behind_ends_quietly_after_its_loop() -> None:

@@ -10,8 +10,16 @@ import pytest
 import structlog
 
 from admission.cluster import NAMESPACES, NODES, Client, Resource, cut_node
-from admission.watch import Times
-from tests.admission.watched import WAIT_SECONDS, FakeApi, Followed, client_of, versioned
+from admission.watch import MAX_LINE_BYTES, Snapshot, Times, Watch
+from tests.admission.watched import (
+    QUICK,
+    WAIT_SECONDS,
+    FakeApi,
+    Followed,
+    client_at,
+    client_of,
+    versioned,
+)
 from tests.builders import node
 
 
@@ -133,6 +141,81 @@ def test_broken_watch_goes_on_without_listing(api: FakeApi, nodes: Followed) -> 
     api.events(("ADDED", versioned("b", "2")))
 
     assert [nodes.names() for _ in range(2)] == [["a"], ["a", "b"]]
+
+
+LONG = b"x" * (1 << 20)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (b'{"type": "ADDED", "object": {"metadata": {"na',),
+        (b"\x00\xff not JSON\n",),
+        (b"[]\n",),
+        (b'"ADDED"\n',),
+        (b'{"type": "ADDED", "object": "text"}\n',),
+        (b'{"type": "ADDED", "object": {"metadata": 7}}\n',),
+        (LONG,) * (MAX_LINE_BYTES // len(LONG) + 1),
+    ],
+    ids=["half", "noise", "list", "text", "no object", "no metadata", "endless"],
+)
+def test_garbage_in_a_watch_is_survived(
+    api: FakeApi, nodes: Followed, pieces: tuple[bytes, ...]
+) -> None:
+    """Half a line, noise, objects of another form, a line without an end: it is asked again."""
+    api.listing(node("a"), version="1")
+    api.raw(*pieces)
+    api.events(("ADDED", versioned("c", "2")))
+
+    assert [nodes.names() for _ in range(2)] == [["a"], ["a", "c"]]
+    assert [api.next_query().get("resourceVersion") for _ in range(3)] == [None, "1", "1"]
+
+
+@pytest.mark.parametrize("page", [b"[]", b"7", b'{"items": 7}', b'{"items": ["text"]}', b"{", b" "])
+def test_garbage_for_a_list_is_survived(api: FakeApi, nodes: Followed, page: bytes) -> None:
+    """A proxy in between says something of its own; the list is asked for again."""
+    api.raw(page)
+    api.listing(node("a"), version="1")
+
+    assert nodes.names() == ["a"]
+
+
+def test_fault_in_who_takes_the_news_ends_no_watch(api: FakeApi, client: Client) -> None:
+    """A thread that ended would be noticed by nobody: it is told once, and the watch goes on."""
+    taken: queue.Queue[list[str]] = queue.Queue()
+
+    def take(snapshot: Snapshot) -> None:
+        if "c" not in snapshot:
+            raise ZeroDivisionError("a bug")
+        taken.put(sorted(snapshot))
+
+    for name in ("a", "b", "c"):
+        api.listing(node(name), version="1")
+    with structlog.testing.capture_logs() as lines:
+        watch = Watch(client, NODES, take, times=QUICK)
+        watch.start()
+        assert taken.get(timeout=WAIT_SECONDS) == ["c"]
+        watch.stop()
+        api.close_all()
+        watch.join(WAIT_SECONDS)
+
+    failed = [line for line in lines if line["event"] == "watch failed"]
+    assert [line["log_level"] for line in failed] == ["error"]
+    assert isinstance(failed[0]["exc_info"], ZeroDivisionError)
+
+
+def test_name_of_the_api_server_that_no_resolver_knows_is_an_outage(tmp_path: Path) -> None:
+    """It is told as one, with the reason, and asked for again."""
+    told: queue.Queue[frozenset[str]] = queue.Queue()
+    client = client_at("http://api.invalid", tmp_path)
+    with structlog.testing.capture_logs() as lines:
+        followed = Followed(client, NODES, tell=told.put)
+        assert told.get(timeout=WAIT_SECONDS) == {"nodes"}
+        followed.watch.stop()
+        followed.watch.join(WAIT_SECONDS)
+
+    (line,) = (each for each in lines if each["event"] == "api server away")
+    assert "NameResolutionError" in line["reason"]
 
 
 def test_namespaces_are_asked_for_by_their_metadata(api: FakeApi, client: Client) -> None:

@@ -57,7 +57,7 @@ class FakeApi:
                         api.back.wait()
                         self.close_connection = True
                         return
-                    body = json.dumps(line).encode() + b"\n"
+                    body = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
                     self.wfile.write(f"{len(body):x}\r\n".encode() + body + b"\r\n")
                 self.wfile.write(b"0\r\n\r\n")
 
@@ -87,6 +87,10 @@ class FakeApi:
         """Script the answer to a watch."""
         lines = [{"type": kind, "object": item} for kind, item in events]
         self.answers.put((200, lines))
+
+    def raw(self, *pieces: bytes) -> None:
+        """Script an answer of bytes as they are."""
+        self.answers.put((200, list(pieces)))
 
     def error(self, status: int) -> None:
         """Script an HTTP error."""
@@ -118,12 +122,17 @@ def client_of(api: FakeApi, directory: Path) -> Client:
     """Return a client for the fake API server, from a kubeconfig in *directory*."""
     host, port = api.server.server_address[:2]
     assert isinstance(host, str)
+    return client_at(f"http://{host}:{port}", directory)
+
+
+def client_at(server: str, directory: Path) -> Client:
+    """Return a client for the API server at *server*."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": f"http://{host}:{port}"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
         "users": [{"name": "u", "user": {"token": "secret"}}],
     }
     path = directory / "kubeconfig"

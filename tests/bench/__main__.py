@@ -26,6 +26,8 @@ from tests.bench.manifests.figures import reading_figures
 from tests.bench.nodes import node_figures
 from tests.bench.reserved.full import write_page as write_reserved
 from tests.bench.reviews import review_figures
+from tests.bench.start import start_figures
+from tests.bench.throughput import throughput_figures
 
 
 async def figures(screen: Console) -> list[Figure]:
@@ -35,7 +37,9 @@ async def figures(screen: Console) -> list[Figure]:
     found += [figure async for figure in estimate_figures()]
     found += node_figures()
     found += exposition_figures()
+    found += start_figures()
     found += [figure async for figure in review_figures()]
+    found += [figure async for figure in throughput_figures()]
     found += cluster_figures()
     found += controller_figures()
     found += agent_figures()

@@ -26,7 +26,7 @@ IGNORED = "ignored"
 """A namespace that is labelled to be left alone."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Run etcd, the API server, the controllers and the scheduler."""
     directory = tmp_path_factory.mktemp("control-plane")
@@ -34,7 +34,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def api(plane: ControlPlane) -> Iterator[ApiServer]:
     """Talk to the API server, which knows every kind and namespace of these tests."""
     server = ApiServer(plane.credentials)
@@ -52,7 +52,7 @@ def api(plane: ControlPlane) -> Iterator[ApiServer]:
     server.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def recorder(plane: ControlPlane, api: ApiServer) -> Iterator[Recorder]:
     """Register the webhooks of deploy/install.yaml, all of them recorded and allowed."""
     directory = plane.credentials.kubeconfig.parent

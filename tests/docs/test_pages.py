@@ -15,7 +15,7 @@ from estimator.spec import parse_spec
 from tests.docs.pages import DOCS, ROOT, blocks, steps
 from tools.programs_page import page
 
-SECONDS = 300.0
+SECONDS = 900.0
 DONE_BEFORE = ("make demo", ". .venv/bin/activate")
 """Commands of the tutorial that a test run has behind it."""
 
@@ -52,6 +52,7 @@ def test_every_spec_of_the_page_is_one(text: str) -> None:
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.sweep  # five commands that each import PyTorch; each has a test of its own
 def test_tutorial_can_be_followed(tmp_path: Path) -> None:
     """Word by word: its files are saved, its commands run and end as it says."""
     shutil.copytree(ROOT / "deploy", tmp_path / "deploy")

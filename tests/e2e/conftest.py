@@ -30,7 +30,7 @@ MODE_LABEL = "vramgate.dev/mode"
 MODES = ("enforce", "warn", "off")
 """Also the names of the namespaces: one a mode, labelled with it."""
 
-WARM_SECONDS = 180.0
+WARM_SECONDS = 300.0
 """The first estimate waits for a worker to import PyTorch."""
 
 

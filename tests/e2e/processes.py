@@ -8,6 +8,7 @@ Never looks for processes by name: a server is stopped by the id this file start
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import ssl
@@ -16,17 +17,22 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 POLL_SECONDS = 0.05
-READY_SECONDS = 60.0
-STOP_SECONDS = 10.0
-FETCH_SECONDS = 5.0
+READY_SECONDS = 180.0
+"""Long enough for anything on any machine: nothing waits longer than it has to."""
+STOP_SECONDS = 30.0
+FETCH_SECONDS = 15.0
 TAIL_LINES = 25
 START_ATTEMPTS = 3
+
+LOWEST_PORT, SPAN = 10_000, 10_000
+LOCAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""Ports the kernel chooses from; ours are below, or at random where it leaves none there."""
 
 NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 """A proxy of the machine's must not be asked for what listens on loopback."""
@@ -227,13 +233,18 @@ def retrying_ports(begin: Callable[[], Started]) -> Started:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Return *count* different loopback ports that nobody listens on now."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return tuple(int(one.getsockname()[1]) for one in sockets)
-    finally:
-        for one in sockets:
-            one.close()
+    """Return *count* different loopback ports that nobody listens on now.
+
+    The kernel gives none of them to anybody who asks for any port, as a connection does: it would
+    be taken before its server binds it (ip(7), ip_local_port_range).
+    """
+    kernels = LOCAL_PORTS.read_text().split()[0] if LOCAL_PORTS.exists() else "32768"
+    found: set[int] = set()
+    while len(found) < count:
+        port = random.randrange(LOWEST_PORT, max(int(kernels), LOWEST_PORT + SPAN))
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.add(port)
+    return tuple(found)
 
 
 def _dying_with_parent(argv: Sequence[str]) -> list[str]:

@@ -232,11 +232,11 @@ def test_missing_rights_are_named_and_waited_out(
 
     grant(api, ["list", "watch"])
     forbidden = partial(agent.value, "agent_problems", problem="annotation-forbidden")
-    poll_until(lambda: forbidden() == 1, what="a write that is refused", seconds=60)
+    poll_until(lambda: forbidden() == 1, what="a write that is refused")
     assert agent.peak("single", "c", ONE) == GIB
 
     grant(api, ["list", "watch", "patch"])
-    poll_until(lambda: peaks_on(api, two_pods[1]) != {}, what="an annotation", seconds=60)
+    poll_until(lambda: peaks_on(api, two_pods[1]) != {}, what="an annotation")
     poll_until(lambda: forbidden() == 0, what="the end of the problem")
     assert len(agent.logged("watch interrupted", reason="403 Forbidden")) == 1
     assert len(agent.logged("agent problem", problem="annotation-forbidden")) == 1
@@ -260,7 +260,7 @@ def test_lost_card_is_named_and_comes_back(
     assert agent.peak("single", "c", ONE) == GIB
 
     nvml.say(*CARDS, *both)
-    poll_until(lambda: lost() == 0, what="its return", seconds=30)
+    poll_until(lambda: lost() == 0, what="its return")
     assert agent.value("gpu_memory_total_bytes", gpu=ONE) == 16 * GIB
     assert len(agent.logged("agent problem", problem="card-lost")) == 1
 

@@ -27,7 +27,7 @@ from tests.e2e.processes import (
     wait_until_ready,
 )
 
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 """A worker that imports PyTorch on two busy cores takes most of it."""
 
 SAMPLE = re.compile(r"^vramgate_reviews_total\{(?P<labels>[^}]*)\} (?P<value>\S+)$", re.MULTILINE)

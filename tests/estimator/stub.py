@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import replace
 from typing import Any
 
 from estimator.device import Device
 from estimator.spec import JobSpec, parse_spec
-from estimator.trace import Phase, Role, Trace, TraceBuilder
+from estimator.trace import MANAGED_STREAM, EventKind, Phase, Role, Trace, TraceBuilder
 from estimator.traits import Traits
 from estimator.units import GIB, MIB
 
@@ -37,6 +39,24 @@ class StubFrontend:
             for tensor in (output, upstream, gradient):
                 builder.free(tensor)
         return builder.build(parameters=WEIGHTS // 4)
+
+
+class PagingFrontend(StubFrontend):
+    """The stub's layer, and states in memory that the driver moves."""
+
+    def trace_job(self, spec: JobSpec, *, traits: Traits) -> Trace:
+        """Return the stub's steps with 1 GiB of managed memory from the first on."""
+        trace = super().trace_job(spec, traits=traits)
+        tensor, place = len(trace.sizes), trace.places[-1]
+        return replace(
+            trace,
+            sizes=array("q", [*trace.sizes, GIB]),
+            roles=bytes([*trace.roles, Role.OPTIMIZER]),
+            streams=bytes([*trace.streams, MANAGED_STREAM]),
+            kinds=bytes([*trace.kinds, EventKind.ALLOC]),
+            ids=array("q", [*trace.ids, tensor]),
+            places=array("q", [*trace.places, place]),
+        )
 
 
 def live_peak(batch: int) -> int:

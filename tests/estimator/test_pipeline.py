@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,10 +12,18 @@ import estimator
 from estimator.catalog import generic_device
 from estimator.pipeline import Job
 from estimator.spec import JobSpec
-from estimator.trace import MANAGED_STREAM, EventKind, Phase, Role, Trace, TraceBuilder
+from estimator.trace import Phase, Role, Trace, TraceBuilder
 from estimator.traits import Traits
 from estimator.units import GIB, MIB
-from tests.estimator.stub import ACTIVATION, WEIGHTS, StubFrontend, card, live_peak, spec_of
+from tests.estimator.stub import (
+    ACTIVATION,
+    WEIGHTS,
+    PagingFrontend,
+    StubFrontend,
+    card,
+    live_peak,
+    spec_of,
+)
 
 
 def test_the_public_api_is_small() -> None:
@@ -154,24 +160,6 @@ def test_a_last_smaller_batch_is_in_most_and_in_enough_and_not_in_least() -> Non
     added = math.hypot(margin, outputs + math.ceil(0.02 * peak))
     assert trained.most.reserved_bytes == peak + math.ceil(added)
     assert trained.most.device_bytes > used.most.device_bytes
-
-
-class PagingFrontend(StubFrontend):
-    """The stub's layer, and states in memory that the driver moves."""
-
-    def trace_job(self, spec: JobSpec, *, traits: Traits) -> Trace:
-        """Return the stub's steps with 1 GiB of managed memory from the first on."""
-        trace = super().trace_job(spec, traits=traits)
-        tensor, place = len(trace.sizes), trace.places[-1]
-        return replace(
-            trace,
-            sizes=array("q", [*trace.sizes, GIB]),
-            roles=bytes([*trace.roles, Role.OPTIMIZER]),
-            streams=bytes([*trace.streams, MANAGED_STREAM]),
-            kinds=bytes([*trace.kinds, EventKind.ALLOC]),
-            ids=array("q", [*trace.ids, tensor]),
-            places=array("q", [*trace.places, place]),
-        )
 
 
 def test_memory_the_driver_moves_is_on_the_card_as_far_as_there_is_room() -> None:

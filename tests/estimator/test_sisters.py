@@ -85,6 +85,38 @@ def test_one_sample_is_always_traced_and_never_kept() -> None:
     assert kept_of(StubFrontend(), spec_of(1)) == []
 
 
+@pytest.mark.parametrize(
+    ("batch", "missing"),
+    [(1, (2, 4)), (2, (4,)), (3, (6,)), (4, (2,)), (7, (14,)), (64, (32,))],
+)
+def test_a_job_lacks_the_batches_that_make_a_family(batch: int, missing: tuple[int, ...]) -> None:
+    """One more, or two of a job of one sample; once they are traced, any other is found."""
+    sisters = sisters_of(StubFrontend(), [])
+    sisters.trace_job(spec_of(batch), traits=TRAITS)
+    lacking = sisters.missing(spec_of(batch))
+    kept = [*sisters.made()]
+
+    for each in lacking:
+        sisters.trace_job(spec_of(each), traits=TRAITS)
+    kept += sisters.made()
+    watched = Watched()
+    found = sisters_of(watched, kept).trace_job(spec_of(24), traits=TRAITS)
+
+    assert lacking == missing
+    assert sisters.missing(spec_of(batch)) == ()
+    assert watched.batches == []
+    assert found == StubFrontend().trace_job(spec_of(24), traits=TRAITS)
+
+
+def test_a_job_that_is_never_found_lacks_nothing() -> None:
+    """Its loss cuts the tokens into pieces."""
+    spec = spec_of(8, training={"loss": "fused"})
+    sisters = sisters_of(StubFrontend(), [])
+    sisters.trace_job(spec, traits=TRAITS)
+
+    assert sisters.missing(spec) == ()
+
+
 def test_other_jobs_cards_and_broken_bytes_are_traced_anew() -> None:
     """What is kept is found by the job and the traits of its card; the rest does not matter."""
     kept = kept_of(StubFrontend(), spec_of(8), spec_of(4))

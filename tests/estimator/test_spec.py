@@ -168,6 +168,23 @@ def test_values_that_json_does_not_have_are_refused(value: object) -> None:
     assert problem.startswith("model.config.hidden_size: ")
 
 
+def test_texts_without_end_are_refused() -> None:
+    """Two hundred megabytes of a file are not carried to a worker."""
+    config = {"format": "stablehlo", "content": "A" * (29 << 20)}
+
+    (problem,) = problems(minimal(model={"source": "file", "name": "x", "config": config}))
+
+    assert problem.startswith("model.config.content: texts of more than")
+
+
+def test_an_odd_key_is_shown_as_a_value_is() -> None:
+    """Neither a terminal nor a reader has to bear what somebody wrote for a key."""
+    (problem,) = problems(minimal(**{"\x1b[31m" + "x" * 5_000: 1}))
+
+    assert problem.isprintable()
+    assert len(problem) < 200
+
+
 def test_a_key_in_snake_case_is_told_its_name() -> None:
     """People who write Python names are told the contract's."""
     assert problems(minimal(input={"batchSize": 1, "sequence_length": 8})) == [

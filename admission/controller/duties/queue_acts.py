@@ -35,6 +35,7 @@ from admission.learning.lesson import RETRY as DIED
 from admission.steer.operations import operations
 from admission.steer.permission import is_suspended
 from admission.values import Json
+from admission.workloads.fields import part
 
 PAUSE_SECONDS = 1.0
 RETRY_SECONDS = 30.0
@@ -143,5 +144,5 @@ def _written(queued: Queued, tell: Tell, patch: tuple[Json, ...]) -> Look:
 
 
 def _suspend_path(job: Json) -> str:
-    spec = job.get("spec") or {}
+    spec = part(job.get("spec"))
     return "/spec/suspend" if spec.get("suspend") is True else "/spec/runPolicy/suspend"

@@ -8,7 +8,6 @@ whose check has no condition Active admits nothing (`pkg/cache/scheduler/cluster
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +16,7 @@ from admission.controller.kueue.workloads import Waiting
 from admission.controller.refs import Ref
 from admission.plaintext import plain
 from admission.values import Json
+from admission.workloads.fields import number, part, parts, word
 
 CONTROLLER = "vramgate.dev/gpu-memory"
 """`spec.controllerName` of the AdmissionChecks that are ours."""
@@ -39,18 +39,18 @@ class Check:
 
 def check_of(obj: Json, *, api_version: str) -> Check | None:
     """Return what is kept of an AdmissionCheck; None if it is another controller's."""
-    meta, status = obj.get("metadata") or {}, obj.get("status") or {}
-    if (obj.get("spec") or {}).get("controllerName") != CONTROLLER:
+    meta, spec, status = (part(part(obj).get(key)) for key in ("metadata", "spec", "status"))
+    if spec.get("controllerName") != CONTROLLER:
         return None
-    generation = int(meta.get("generation") or 0)
-    conditions = [each for each in status.get("conditions") or () if isinstance(each, Mapping)]
+    generation = number(meta.get("generation"))
+    conditions = parts(status.get("conditions"))
     return Check(
         ref=Ref(
             api_version=api_version,
             kind="AdmissionCheck",
             namespace="",
-            name=str(meta.get("name")),
-            uid=str(meta.get("uid")),
+            name=word(meta.get("name")),
+            uid=word(meta.get("uid")),
         ),
         is_active=any(
             each.get("type") == ACTIVE
@@ -93,7 +93,7 @@ def answers(
     """
     found: list[Json] = []
     for index, check in enumerate(waiting.checks):
-        if check.get("name") not in names or check.get("state") != before:
+        if word(check.get("name")) not in names or check.get("state") != before:
             continue
         place = f"/status/admissionChecks/{index}"
         value: dict[str, Any] = {

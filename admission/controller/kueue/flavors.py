@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from admission.capacity.constraints import untolerated
 from admission.values import ClassVerdict, Json, NodeClass, NodeFacts
+from admission.workloads.fields import part, parts, word, words_of
 
 MAX_FLAVORS = 256
 """Of one ClusterQueue: as many as Kueue allows."""
@@ -64,29 +64,26 @@ class Queue:
         """
         group = self.group_of(resource)
         quota = group.quotas.get((flavor, resource), "") if group else ""
-        return self.borrows or not quota.isdecimal() or int(quota) >= number
+        return self.borrows or not quota.isdecimal() or len(quota) > 20 or int(quota) >= number
 
 
 def flavor_of(obj: Json) -> Flavor:
     """Return what is kept of a ResourceFlavor."""
-    spec = obj.get("spec") or {}
-    labels = spec.get("nodeLabels")
+    metadata, spec = (part(part(obj).get(key)) for key in ("metadata", "spec"))
     return Flavor(
-        name=str((obj.get("metadata") or {}).get("name")),
-        labels={str(key): str(text) for key, text in labels.items()}
-        if isinstance(labels, Mapping)
-        else {},
-        taints=tuple(_mappings(spec.get("nodeTaints"))),
-        tolerations=tuple(_mappings(spec.get("tolerations"))),
+        name=word(metadata.get("name")),
+        labels=words_of(spec.get("nodeLabels")),
+        taints=parts(spec.get("nodeTaints")),
+        tolerations=parts(spec.get("tolerations")),
     )
 
 
 def queue_of(obj: Json) -> Queue:
     """Return what is kept of a ClusterQueue."""
-    spec = obj.get("spec") or {}
+    metadata, spec = (part(part(obj).get(key)) for key in ("metadata", "spec"))
     return Queue(
-        name=str((obj.get("metadata") or {}).get("name")),
-        groups=tuple(_group(each) for each in _mappings(spec.get("resourceGroups"))),
+        name=word(metadata.get("name")),
+        groups=tuple(_group(each) for each in parts(spec.get("resourceGroups"))),
         # `cohort` until v1beta1, `cohortName` since.
         borrows=bool(spec.get("cohortName") or spec.get("cohort")),
     )
@@ -143,22 +140,18 @@ def with_members(node_class: NodeClass, members: tuple[NodeFacts, ...]) -> NodeC
 
 def tolerations_of(pod: Json, flavors: Iterable[Flavor]) -> tuple[Json, ...]:
     """Return what pods like *pod* tolerate once they have *flavors*."""
-    own = _mappings(pod.get("tolerations"))
+    own = parts(pod.get("tolerations"))
     return (*own, *(each for flavor in flavors for each in flavor.tolerations))
 
 
 def _group(obj: Json) -> Group:
-    flavors = _mappings(obj.get("flavors"))[:MAX_FLAVORS]
+    flavors, covered = parts(obj.get("flavors"))[:MAX_FLAVORS], obj.get("coveredResources")
     return Group(
-        resources=tuple(str(each) for each in obj.get("coveredResources") or ()),
-        flavors=tuple(str(each.get("name")) for each in flavors),
+        resources=tuple(filter(None, map(word, covered))) if isinstance(covered, list) else (),
+        flavors=tuple(word(each.get("name")) for each in flavors),
         quotas={
-            (str(flavor.get("name")), str(each.get("name"))): str(each.get("nominalQuota"))
+            (word(flavor.get("name")), word(each.get("name"))): str(each.get("nominalQuota"))
             for flavor in flavors
-            for each in _mappings(flavor.get("resources"))
+            for each in parts(flavor.get("resources"))
         },
     )
-
-
-def _mappings(value: Any) -> list[Json]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -25,6 +25,7 @@ from admission.steer.permission import Place
 from admission.steer.places import changed, mapping_at, place_of
 from admission.steer.terms import MAX_RECORD, NOTHING, Terms
 from admission.values import Json, NodeFacts
+from admission.workloads.fields import part, parts, word
 
 LED = f"{PREFIX}queue-terms"
 """Annotation on the job (JSON): pod template -> the terms that lead to another flavor."""
@@ -119,7 +120,7 @@ def led(obj: Json, wanted: Mapping[str, Terms]) -> Json:
 
 def is_built_of(pod_set: Json, pod: Json) -> bool:
     """Return whether the template of a pod set asks the same of nodes as *pod* does by now."""
-    spec = pod_set.get("spec") or {}
+    spec = part(pod_set.get("spec"))
     return all(
         (spec.get(key) or {}) == (pod.get(key) or {}) for key in ("nodeSelector", "affinity")
     )
@@ -154,7 +155,7 @@ def _in(key: str, values: list[str]) -> Json:
 def opens(pod: Json, flavor: Flavor, group: Sequence[Flavor]) -> bool:
     """Return whether Kueue gives *flavor*, one of *group*, to *pod* for all that labels say."""
     keys = {key for flavor in group for key in flavor.labels}
-    selector = {key: text for key, text in (pod.get("nodeSelector") or {}).items() if key in keys}
+    selector = {key: text for key, text in part(pod.get("nodeSelector")).items() if key in keys}
     terms = _compared(pod, keys)
     return all(flavor.labels.get(key) == text for key, text in selector.items()) and (
         affinity_allows(terms, NodeFacts(name="", labels=flavor.labels))
@@ -167,12 +168,11 @@ def _compared(pod: Json, keys: set[str]) -> list[Term] | None:
     An alternative that says nothing of *keys* is met by every flavor.
     """
     affinity = mapping_at(pod, ("affinity", "nodeAffinity"))
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    required = part(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
     found = []
-    for term in required.get("nodeSelectorTerms") or ():
-        expressions = [
-            each for each in term.get("matchExpressions") or () if each.get("key") in keys
-        ]
+    for term in parts(required.get("nodeSelectorTerms")):
+        asked = parts(term.get("matchExpressions"))
+        expressions = [each for each in asked if word(each.get("key")) in keys]
         if not expressions:
             return None
         found.append(Term(labels=tuple(map(_requirement, expressions)), fields=()))
@@ -180,10 +180,11 @@ def _compared(pod: Json, keys: set[str]) -> list[Term] | None:
 
 
 def _requirement(expression: Json) -> Requirement:
+    values = expression.get("values")
     return Requirement(
-        key=str(expression["key"]),
-        operator=str(expression.get("operator")),
-        values=tuple(str(each) for each in expression.get("values") or ()),
+        key=word(expression["key"]),
+        operator=word(expression.get("operator")),
+        values=tuple(map(str, values)) if isinstance(values, list) else (),
     )
 
 

@@ -28,6 +28,7 @@ from admission.decision import best_of, budget_of, unit_verdict
 from admission.floor import Floor
 from admission.steer.places import mapping_at, place_of
 from admission.values import ClassVerdict, Finding, Json, NodeClass, UnitJudgement
+from admission.workloads.fields import part, parts
 
 HELD = (Verdict.FITS, Verdict.TIGHT)
 _NO_CARDS = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -238,17 +239,15 @@ def _allowed(classes: Iterable[ClassVerdict], pod: Json) -> tuple[ClassVerdict, 
 
 def _asks(pod_set: PodSet, resource: str) -> bool:
     """Return whether a container of *pod_set* asks for *resource*."""
-    containers = (pod_set.template.get("spec") or {}).get("containers") or ()
-    return any(
-        resource in ((each.get("resources") or {}).get("limits") or {}) for each in containers
-    )
+    containers = parts(part(pod_set.template.get("spec")).get("containers"))
+    return any(resource in part(part(each.get("resources")).get("limits")) for each in containers)
 
 
 def _has(pod_set: PodSet, name: str, container: Json) -> bool:
     """Return whether the template of *pod_set* has a container that runs the same."""
-    spec = pod_set.template.get("spec") or {}
+    spec = part(pod_set.template.get("spec"))
     for key in ("containers", "initContainers"):
-        for each in spec.get(key) or ():
+        for each in parts(spec.get(key)):
             keys = ("image", "command", "args")
             if each.get("name") == name and all(
                 (each.get(one) or None) == (container.get(one) or None) for one in keys

@@ -13,6 +13,7 @@ from typing import Any
 from admission.controller.kueue.flavors import Flavor
 from admission.controller.kueue.workloads import Waiting
 from admission.values import Json
+from admission.workloads.fields import part, parts
 
 MAX_DEPTH = 16
 """Of objects within objects: a JobSet's pod specs are at 7."""
@@ -23,7 +24,7 @@ def open_to(obj: Json, flavors: Iterable[Flavor]) -> Json:
     more = [each for flavor in flavors for each in flavor.tolerations]
 
     def opened(pod: Json) -> Json:
-        return {**pod, "tolerations": [*(pod.get("tolerations") or ()), *more]}
+        return {**pod, "tolerations": [*parts(pod.get("tolerations")), *more]}
 
     return _with_pods(obj, opened) if more else obj
 
@@ -38,11 +39,11 @@ def released(obj: Json, waiting: Waiting, flavors: Mapping[str, Flavor]) -> Json
         key: text for name in names if name in flavors for key, text in flavors[name].labels.items()
     }
     for each in waiting.pod_sets:
-        for key in (each.template.get("spec") or {}).get("nodeSelector") or {}:
+        for key in part(part(each.template.get("spec")).get("nodeSelector")):
             written.pop(key, None)
 
     def freed(pod: Json) -> Json:
-        selector = pod.get("nodeSelector") or {}
+        selector = part(pod.get("nodeSelector"))
         kept = {key: text for key, text in selector.items() if written.get(key) != text}
         rest = {key: value for key, value in pod.items() if key != "nodeSelector"}
         return {**rest, "nodeSelector": kept} if kept else rest

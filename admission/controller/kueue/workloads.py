@@ -15,6 +15,7 @@ from typing import Any
 from admission.controller.pods import moment
 from admission.controller.refs import Ref, owner_of
 from admission.values import Json
+from admission.workloads.fields import MAX_COUNT, part, parts, word, words_of
 
 GROUP = "kueue.x-k8s.io"
 VERSIONS = (f"{GROUP}/v1beta2", f"{GROUP}/v1beta1")
@@ -75,8 +76,8 @@ class Waiting:
 
 def queued_of(obj: Json, *, api_version: str) -> Queued:
     """Return what is kept of *obj*; items of a list do not say their kind."""
-    meta, spec, status = (obj.get(key) or {} for key in ("metadata", "spec", "status"))
-    namespace = str(meta.get("namespace") or "")
+    meta, spec, status = (part(part(obj).get(key)) for key in ("metadata", "spec", "status"))
+    namespace = word(meta.get("namespace"))
     is_over = (
         bool(meta.get("deletionTimestamp"))
         or spec.get("active") is False
@@ -88,12 +89,12 @@ def queued_of(obj: Json, *, api_version: str) -> Queued:
             api_version=api_version,
             kind="Workload",
             namespace=namespace,
-            name=str(meta.get("name")),
-            uid=str(meta.get("uid")),
+            name=word(meta.get("name")),
+            uid=word(meta.get("uid")),
         ),
         owner=owner_of(meta, namespace=namespace),
-        checks={str(each.get("name")): str(each.get("state")) for each in _checks(status)},
-        reserved=str(reserved.get("lastTransitionTime") or "") if reserved else "",
+        checks={word(each.get("name")): word(each.get("state")) for each in _checks(status)},
+        reserved=word(reserved.get("lastTransitionTime")) if reserved else "",
         admitted=_condition(status, "Admitted") is not None,
         over=is_over,
     )
@@ -101,16 +102,16 @@ def queued_of(obj: Json, *, api_version: str) -> Queued:
 
 def waiting_of(obj: Json, queued: Queued) -> Waiting:
     """Return what *obj*, the same Workload read whole, says of its pods and their flavors."""
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    admission: Json = status.get("admission") or {}
+    spec, status = (part(part(obj).get(key)) for key in ("spec", "status"))
+    admission = part(status.get("admission"))
     assigned = {
-        str(each.get("name")): each for each in _mappings(admission.get("podSetAssignments"))
+        word(each.get("name")): each for each in _mappings(admission.get("podSetAssignments"))
     }
     return Waiting(
         ref=queued.ref,
-        cluster_queue=str(admission.get("clusterQueue") or ""),
+        cluster_queue=word(admission.get("clusterQueue")),
         pod_sets=tuple(
-            _pod_set(each, assigned.get(str(each.get("name") or "main")) or {})
+            _pod_set(each, assigned.get(word(each.get("name")) or "main") or {})
             for each in _mappings(spec.get("podSets"))
         ),
         checks=tuple(_checks(status)),
@@ -121,15 +122,12 @@ def waiting_of(obj: Json, queued: Queued) -> Waiting:
 
 
 def _pod_set(obj: Json, assigned: Json) -> PodSet:
-    flavors = assigned.get("flavors")
     count = assigned.get("count", obj.get("count", 1))
     return PodSet(
-        name=str(obj.get("name") or "main"),
-        template=obj.get("template") or {},
-        flavors={str(key): str(name) for key, name in flavors.items()}
-        if isinstance(flavors, Mapping)
-        else {},
-        count=count if isinstance(count, int) else 1,
+        name=word(obj.get("name")) or "main",
+        template=part(obj.get("template")),
+        flavors=words_of(assigned.get("flavors")),
+        count=count if type(count) is int and 0 <= count <= MAX_COUNT else 1,
     )
 
 
@@ -146,5 +144,4 @@ def _checks(status: Json) -> list[Json]:
 
 
 def _mappings(value: Any) -> list[Json]:
-    items = value if isinstance(value, list) else []
-    return [each for each in items[:MAX_POD_SETS] if isinstance(each, Mapping)]
+    return list(parts(value)[:MAX_POD_SETS])

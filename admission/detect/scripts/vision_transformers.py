@@ -54,7 +54,8 @@ def _read_deit(call: Call, draft: Draft) -> None:
 
 
 def _read_mae(call: Call, draft: Draft) -> None:
-    script = call.invocation.name
+    # A script of another name is known by a flag that its pre-training alone has.
+    script = call.invocation.name if call.invocation.name in _MAE else _PRETRAIN
     told_by = source_of_default(f"MAE {script}")
     flags = with_defaults(call.flags, _MAE[script], told_by=told_by)
     flag = flags.setting("model")

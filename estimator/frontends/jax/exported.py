@@ -15,7 +15,7 @@ from typing import Any
 
 import jax.export
 
-from estimator.errors import Problem, SpecError, UnsupportedJobError
+from estimator.errors import Problem, SpecError, TraceError, UnsupportedJobError
 from estimator.frontends.jax.lowering import Lowered
 from estimator.frontends.jax.mesh import Layout
 from estimator.frontends.notebook import Notebook
@@ -53,6 +53,14 @@ def exported_step(spec: JobSpec, layout: Layout, notebook: Notebook) -> Lowered:
     return Lowered(module=module)
 
 
+def failed_at_file(error: TraceError) -> UnsupportedJobError:
+    """Return *error*, of XLA at the module in a file, as the file's: we did not write it.
+
+    Types and attributes nested a hundred thousand deep end XLA's parser, and so its fork.
+    """
+    return UnsupportedJobError(f"{CONTENT}: {error.message}", code=UnknownCode.MODEL, path=CONTENT)
+
+
 def is_exported(spec: JobSpec) -> bool:
     """Return whether the step of *spec* comes in a file."""
     return spec.model.source is ModelSource.FILE
@@ -88,6 +96,8 @@ def _of_export(content: bytes, layout: Layout) -> bytes:
         is_open = any(
             not isinstance(size, int) for each in exported.in_avals for size in each.shape
         )
+    except MemoryError:
+        raise  # its limit, which says nothing of the file's form
     except Exception as error:  # a flatbuffer reader raises whatever it stumbles over
         raise _wrong(f"not a serialised jax.export ({type(error).__name__})") from error
     if is_open:

@@ -14,9 +14,14 @@ import jax
 from estimator import compilers
 from estimator.compilers import SCARCE, CompiledMemory, Job, compile_module, target_for
 from estimator.compilers.liveness import outline_of
-from estimator.errors import EstimateTimeoutError, EstimatorError, UnsupportedJobError
+from estimator.errors import (
+    EstimateTimeoutError,
+    EstimatorError,
+    TraceError,
+    UnsupportedJobError,
+)
 from estimator.frontends.jax.events import write_events
-from estimator.frontends.jax.exported import exported_step, is_exported
+from estimator.frontends.jax.exported import exported_step, failed_at_file, is_exported
 from estimator.frontends.jax.keras_step import keras_step
 from estimator.frontends.jax.lowering import Lowered, lowered
 from estimator.frontends.jax.mesh import Layout, layout_of
@@ -61,7 +66,12 @@ def trace(spec: JobSpec, *, traits: Traits, framework: str) -> Trace:
     started = time.perf_counter()
     module = _module(spec, layout, notebook)
     built = time.perf_counter()
-    memory = _compiled(module, traits, layout)
+    try:
+        memory = _compiled(module, traits, layout)
+    except TraceError as error:
+        if not is_exported(spec):
+            raise
+        raise failed_at_file(error) from error
     if memory is None:
         memory = _outlined(module, builder, notebook)
     note_compile(layout, notebook)

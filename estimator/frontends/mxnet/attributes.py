@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from estimator.frontends.mxnet.errors import invalid
 
 MAX_TEXT = 4096
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}[lL]?")
 _NONE = ("None", "", "()", "[]")
+MOST_TEXTS = 1024
+"""Texts whose numbers are remembered: the layers of a model share a few."""
 
 
 class Attributes:
@@ -84,17 +87,31 @@ class Attributes:
             return None
         if len(value) > MAX_TEXT:
             raise self._wrong(key[:64], f"at most {MAX_TEXT} characters")
-        pieces = [piece.strip() for piece in value.strip().strip("()[]").split(",")]
-        return tuple(self._place(key, piece) for piece in pieces if piece)
-
-    def _place(self, key: str, piece: str) -> int | None:
-        if piece == "None":
-            return None
-        if not _INTEGER.fullmatch(piece):
-            raise self._wrong(key, "whole numbers")
-        return int(piece.rstrip("lL"))
+        try:
+            return _integers_in(value)
+        except ValueError as error:
+            raise self._wrong(key, "whole numbers") from error
 
     def _wrong(self, key: str, accepted: str) -> Exception:
         seen = self.values.get(key)
         shown = "is missing" if seen is None else f"is '{seen[:64]}'"
         return invalid(f"attribute '{key}' of node '{self.name[:128]}' {shown}; takes {accepted}")
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _integers_in(text: str) -> tuple[int | None, ...]:
+    """Return the whole numbers of a tuple as written; a place may be None.
+
+    Raises:
+        ValueError: if a place is neither.
+    """
+    pieces = [piece.strip() for piece in text.strip().strip("()[]").split(",")]
+    return tuple(_place(piece) for piece in pieces if piece)
+
+
+def _place(piece: str) -> int | None:
+    if piece == "None":
+        return None
+    if not _INTEGER.fullmatch(piece):
+        raise ValueError(piece)
+    return int(piece.rstrip("lL"))

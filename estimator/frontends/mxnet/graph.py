@@ -5,7 +5,7 @@ heads -> nodes in the order they run
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -129,25 +129,24 @@ def in_order(heads: Iterable[Entry]) -> list[Node]:
         if id(head.node) in seen:
             continue
         seen.add(id(head.node))
-        stack: list[tuple[Node, int]] = [(head.node, 0)]
+        stack = [(head.node, _needs(head.node))]
         while stack:
-            node, index = stack.pop()
-            needed = _needed(node, index)
-            if needed is None:
+            node, needs = stack[-1]
+            for needed in needs:
+                if id(needed) not in seen:
+                    seen.add(id(needed))
+                    stack.append((needed, _needs(needed)))
+                    break
+            else:
                 order.append(node)
-                continue
-            stack.append((node, index + 1))
-            if id(needed) not in seen:
-                seen.add(id(needed))
-                stack.append((needed, 0))
+                stack.pop()
     return order
 
 
-def _needed(node: Node, index: int) -> Node | None:
-    if index < len(node.inputs):
-        return node.inputs[index].node
-    index -= len(node.inputs)
-    return node.controls[index] if index < len(node.controls) else None
+def _needs(node: Node) -> Iterator[Node]:
+    """Return what must run before *node*."""
+    needs = [entry.node for entry in node.inputs]
+    return iter(needs + node.controls if node.controls else needs)
 
 
 def variables(order: Sequence[Node]) -> list[Node]:

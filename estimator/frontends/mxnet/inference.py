@@ -14,7 +14,7 @@ from math import prod
 
 from estimator.frontends.mxnet.attributes import Attributes
 from estimator.frontends.mxnet.errors import invalid
-from estimator.frontends.mxnet.graph import Node, Shape
+from estimator.frontends.mxnet.graph import ITEM_BYTES, Node, Shape
 from estimator.frontends.mxnet.operators.base import Call, Inferred
 from estimator.frontends.mxnet.operators.table import operator_named
 
@@ -151,6 +151,9 @@ def _set_types(node: Node) -> None:
     attributes = Attributes(node.name, node.attributes)
     inputs = [entry.node.dtypes[entry.output] for entry in node.inputs]
     found = operator.types(attributes, inputs, node.num_outputs)
+    unknown = [dtype for dtype in found.outputs if dtype not in ITEM_BYTES]
+    if unknown:
+        raise invalid(f"node '{node.name[:128]}' ({node.operator}): type {unknown[0]!r:.40}")
     node.dtypes[:] = list(found.outputs)
     for entry, dtype in zip(node.inputs, found.inputs, strict=False):
         if dtype is not None and entry.node.dtypes[entry.output] is None:

@@ -11,6 +11,7 @@ from estimator.errors import EstimatorError, TraceError
 from estimator.frontends.horovod import fusion_bytes
 from estimator.frontends.mxnet import cards, whole
 from estimator.frontends.mxnet.bound import Bound, bind
+from estimator.frontends.mxnet.errors import invalid
 from estimator.frontends.mxnet.events import Recorder
 from estimator.frontends.mxnet.fusion import FUSED, fused, is_fused
 from estimator.frontends.mxnet.gluon import Graph, Loop
@@ -44,7 +45,6 @@ def trace(spec: JobSpec, *, framework: str) -> Trace:
     if trains:
         num_states(spec.training.optimizer)
     release = _release(spec, notebook)
-    job = job_of(spec, release, notebook)
     builder = TraceBuilder(
         framework=framework,
         framework_version=release.text,
@@ -52,6 +52,7 @@ def trace(spec: JobSpec, *, framework: str) -> Trace:
         allocator=AllocatorKind.POOL,
     )
     try:
+        job = job_of(spec, release, notebook)
         training = _Training(spec, job, Recorder(builder, trains=trains), release)
         if spec.parallelism.strategy is Strategy.DDP:
             training.fusion_bytes = fusion_bytes(spec, notebook)
@@ -59,6 +60,13 @@ def trace(spec: JobSpec, *, framework: str) -> Trace:
     except EstimatorError:
         raise
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
+        if spec.model.config:
+            # A symbol is people's input: what a rule stumbles over was not written by us.
+            raise invalid(
+                "an operator is not called as MXNet takes it: its inputs or its attributes "
+                f"({error!r:.80})",
+                path="model.config",
+            ) from error
         raise TraceError(f"model: planning failed: {error}") from error
     _note(bound, trains=trains, notebook=notebook)
     builder.facts.update(

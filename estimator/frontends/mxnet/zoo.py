@@ -7,15 +7,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
+
+import orjson
 
 from estimator.frontends.mxnet.errors import invalid
 
@@ -39,6 +40,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted({member.removesuffix(".json") for member in _index().values()}))
 
 
+@lru_cache(maxsize=1)  # a job and the cheapest it may be have one model
 def zoo_model(name: str, classes: int | None) -> ZooModel:
     """Return the model of a name, with as many classes as asked for.
 
@@ -54,7 +56,7 @@ def zoo_model(name: str, classes: int | None) -> ZooModel:
             hint=f"did you mean {', '.join(near)}?" if near else None,
         )
     with zipfile.ZipFile(_path()) as archive:
-        graph = json.loads(archive.read(member))
+        graph = orjson.loads(archive.read(member))
     attributes = [dict(node[2]) for node in graph["nodes"]]
     if classes is not None:
         for index, key in graph["sized"]:

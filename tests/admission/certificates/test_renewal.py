@@ -196,6 +196,11 @@ def encoded(content: bytes) -> str:
 STRANGER = new_authority(now=START)
 DAMAGE: Mapping[str, Mapping[str, object]] = {
     "no leaf": {"tls.crt": "", "tls.key": ""},
+    "half of the keys": {"tls.key": "", "ca.key": ""},
+    "the other half": {"tls.crt": "", "ca.crt": ""},
+    "half of a certificate": {
+        "tls.crt": encoded(STRANGER.issue([NAME], now=START).certificate[:200])
+    },
     "no base64": {"tls.crt": "%%%"},
     "no certificate": {"tls.crt": encoded(b"rubbish")},
     "key of another leaf": {"tls.key": encoded(STRANGER.issue([NAME], now=START).key)},

@@ -111,13 +111,13 @@ def test_a_trace_file_is_estimated_from_the_command_line(
 def test_keys_of_somebody_elses_file_do_not_reach_the_terminal(
     recording: Recording, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a terminal would obey is left out."""
+    """What a terminal would obey is written out."""
     Path("job.trace.gz").write_bytes(gzip.compress(b'{"\\u001b[31mred": 1}'))
 
     assert main(["estimate", "job.trace.gz"]) == 2
 
     written = capsys.readouterr().err
-    assert ": red: unknown key" in written
+    assert r"'\x1b[31mred': unknown key" in written
     assert "\x1b" not in written
 
 

@@ -235,7 +235,18 @@ def test_pictures_are_made_from_the_command_line(
 
     assert main(["estimate", str(path), "--gpu", "t4", "-o", "html"]) == 0
     page = capsys.readouterr().out
-    assert main(["estimate", str(path), "--gpu", "t4", "-o", "picture"]) == 0
+
+    planned = tmp_path / "mxnet.json"
+    planned.write_text(
+        json.dumps(
+            {
+                "framework": "mxnet",
+                "model": {"source": "mxnet", "name": "resnet18_v1"},
+                "input": {"batchSize": 2},
+            }
+        )
+    )
+    assert main(["estimate", str(planned), "--gpu", "t4", "-o", "picture"]) == 0
     text = capsys.readouterr().out
 
     example = Path(__file__).parents[3] / "deploy/examples/resnet50-b64.yaml"
@@ -246,4 +257,6 @@ def test_pictures_are_made_from_the_command_line(
     assert "along the run" in explained
     assert page.startswith("<!doctype html>")
     assert "layer4" in page
-    assert "layer4" in text
+    assert "layer4" in explained
+    assert "resnet18_v1, batch 2" in text
+    assert "along the run" in text

@@ -20,7 +20,7 @@ from tests.admission.detect.jobs import codes, container, job, read_args, read_s
 SPEC = "vramgate.dev/spec"
 WHOLE = {"model": {"source": "timm", "name": "resnet50"}, "input": {"batchSize": 1}}
 ENOUGH_SECONDS = 3.0
-"""Three times the worst that was measured on one core, for slow machines."""
+"""Of a processor's time: three times the worst that was measured, for slow machines."""
 
 
 def _many(body: dict[str, Any], number: int, annotation: str = "") -> list[Reading]:
@@ -113,8 +113,8 @@ def test_the_worst_reviews_are_read_quickly(
     body: dict[str, Any], number: int, annotation: str
 ) -> None:
     """Hostile objects end in time, whatever they repeat."""
-    start = time.perf_counter()
+    start = time.thread_time()
 
     _many(body, number, annotation)
 
-    assert time.perf_counter() - start < ENOUGH_SECONDS
+    assert time.thread_time() - start < ENOUGH_SECONDS

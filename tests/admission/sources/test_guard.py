@@ -158,6 +158,32 @@ def test_trickle_ends_with_the_time_of_all(beginning: bytes) -> None:
         stopped.set()
 
 
+@pytest.mark.parametrize(
+    "target", ["https:", "https:x", "http://[", "//a:b:c/", "https://a:99999/"]
+)
+def test_redirect_to_what_is_no_url_is_one_error(target: str) -> None:
+    """Whoever fetches need not know what the library stumbles over."""
+    with serving({"/x": redirect(target)}) as (base, _):
+        client = guarded_client(Hosts(named=HERE, plain=HERE, others_allowed=True))
+        with limited(LIMITS), client, pytest.raises(httpx2.HTTPError):
+            client.get(base + "/x")
+
+
+def test_announcements_without_end_are_refused() -> None:
+    """Each one is small and none is late; nobody reads on until the time is over."""
+
+    def announcing(handler: BaseHTTPRequestHandler) -> None:
+        handler.close_connection = True
+        try:
+            while True:
+                handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+        except OSError:
+            return
+
+    with pytest.raises(Refused, match="around it"):
+        get({"/x": announcing}, limits=Limits(max_bytes=1 << 20, seconds=60.0))
+
+
 def test_relative_redirect_stays_with_its_host() -> None:
     """The Hub leads to renamed models that way; the name is asked again, not its address."""
     with serving({"/x": redirect("/y"), "/y": body("there")}) as (base, asked):

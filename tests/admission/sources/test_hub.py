@@ -44,6 +44,16 @@ async def test_configuration_is_fetched() -> None:
     assert at.files == {"config.json": CONFIG}
 
 
+async def test_hub_that_no_resolver_knows_says_so() -> None:
+    """DNS that fails costs the document, not the review."""
+    hub = HubSettings(endpoint="https://hub.invalid")
+    fetcher = fetcher_of(SourceSettings(hub=hub), client=None)
+
+    found = await fetcher.fetch(["hf://org/model"], namespace="default")
+
+    assert "has no address" in (found["hf://org/model"].problem or "")
+
+
 async def test_repository_of_an_adapter_says_so() -> None:
     """It has no configuration of its own; what it adapts is in another file."""
     adapter = json.dumps({"base_model_name_or_path": "org/base"})

@@ -54,7 +54,7 @@ def alone(running_apart: Apart) -> Iterator[Apart]:
     running_apart.clear()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def running_apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apart]:
     """Run a cluster without a webhook, for tests that create what a webhook would change."""
     with apart(tmp_path_factory.mktemp("apart")) as running:

@@ -40,7 +40,7 @@ def test_job_and_pod_are_told_once_each(alone: Apart, start_alone: Start) -> Non
         poll_until(
             lambda obj=obj: verdict(alone, obj) == "tight",  # type: ignore[misc]
             what=f"a verdict on the {obj['kind']}",
-            seconds=180,
+            seconds=300,
         )
     controller.kill()
     controller.start()
@@ -65,10 +65,12 @@ def test_a_config_map_that_comes_later_is_read(alone: Apart, start_alone: Start)
     poll_until(controller.leads, what="to lead")
     alone.create(config_map)
 
-    poll_until(lambda: verdict(alone, made) == "oom", what="a verdict on the Job", seconds=180)
+    poll_until(lambda: verdict(alone, made) == "oom", what="a verdict on the Job", seconds=300)
 
-    ((reason, message),) = alone.events(made)
-    assert reason == "GpuMemoryTooLarge"
+    # Its pod may run already, and that it is on a card too small is told of by itself.
+    told = [text for reason, text in alone.events(made) if reason != "GpuMemoryWrongCard"]
+    assert alone.reasons(made).count("GpuMemoryTooLarge") == 1
+    (message,) = told
     assert "needs at least" in message
 
 
@@ -86,7 +88,7 @@ def test_a_card_that_comes_later_is_taken_into_account(alone: Apart, start_alone
 
     create(LARGE, alone.core)
     try:
-        poll_until(lambda: verdict(alone, made) == "fits", what="a verdict", seconds=180)
+        poll_until(lambda: verdict(alone, made) == "fits", what="a verdict", seconds=300)
     finally:
         alone.core.delete_node(LARGE.name)
 

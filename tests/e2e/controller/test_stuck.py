@@ -55,8 +55,8 @@ def test_a_missing_card_is_told_and_a_pytorchjob_is_let_go(
     poll_until(lambda: bool(alone.pods(made)), what="a pod of the Job")
     (pod,) = alone.pods(made)
     pod = {"apiVersion": "v1", "kind": "Pod", **pod}
-    poll_until(lambda: bool(alone.reasons(pod)), what="an Event on the pod", seconds=120)
-    poll_until(lambda: alone.api.get(waiting).status == 404, what="its pod deleted", seconds=120)
+    poll_until(lambda: bool(alone.reasons(pod)), what="an Event on the pod")
+    poll_until(lambda: alone.api.get(waiting).status == 404, what="its pod deleted")
     poll_until(lambda: controller.value("vramgate_rescheduled_total", reason="stuck") == 1, what="")
 
     ((reason, message),) = alone.events(pod)

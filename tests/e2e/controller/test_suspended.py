@@ -37,7 +37,7 @@ def test_job_and_jobset_are_steered_while_they_are_held(alone: Apart, start_alon
     controller = start_alone()
 
     poll_until(lambda: bool(record(alone.now(made))), what="terms on the Job", seconds=240)
-    poll_until(lambda: bool(selector(alone.now(jobset))), what="a card for the JobSet", seconds=60)
+    poll_until(lambda: bool(selector(alone.now(jobset))), what="a card for the JobSet")
 
     first = alone.now(made)
     assert first["spec"]["suspend"] is True
@@ -45,9 +45,7 @@ def test_job_and_jobset_are_steered_while_they_are_held(alone: Apart, start_alon
     assert alone.reasons(made) == alone.reasons(jobset) == ["GpuMemorySteered"]
     create(A10, alone.core)
     try:
-        poll_until(
-            lambda: record(alone.now(made)) != record(first), what="other terms", seconds=120
-        )
+        poll_until(lambda: record(alone.now(made)) != record(first), what="other terms")
         poll_until(lambda: controller.value("vramgate_controller_queue") == 0, what="nothing to do")
         second = alone.now(made)
         assert alone.reasons(made) == ["GpuMemorySteered"] * 2

@@ -43,7 +43,7 @@ SMALL, MEDIUM, LARGE = 64, 192, 256
 """Batch sizes: for 16 GiB; too large for that and well within 24; too large for 24."""
 NUM_THREADS = 12
 """The API server keeps a connection for each request at a time, and each goes to either replica."""
-WARM_SECONDS = 120.0
+WARM_SECONDS = 300.0
 
 CARDS = "cards"
 """The pool of the GPU nodes, and what kwok knows its nodes by."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from estimator.allocators.mxnet_pool import MxnetPool, PoolKind, PoolPolicy, pool_policy
 from estimator.trace import SCRATCH_STREAM
@@ -158,3 +160,42 @@ def test_releases_before_1_3_add_32_bytes() -> None:
     policy, _ = pool_policy({}, version=(1, 2))
 
     assert policy.rounded(1000) == 1000 + 32
+
+
+def ran(steps: list[tuple[bool, int, bool]], policy: PoolPolicy, capacity: int | None) -> MxnetPool:
+    """Return a pool after *steps*: a tensor each; where one does not live on, the oldest dies.
+
+    Raises:
+        MemoryError: if a request is refused.
+    """
+    pool = MxnetPool(policy, capacity=capacity)
+    alive: list[int] = []
+    for tensor, (lives, nbytes, is_scratch) in enumerate(steps):
+        stream = SCRATCH_STREAM if is_scratch else 0
+        if not pool.allocate(tensor, nbytes, stream):
+            raise MemoryError
+        if is_scratch:
+            pool.free(tensor)
+            continue
+        alive.append(tensor)
+        if not lives:
+            pool.free(alive.pop(0))
+    return pool
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 9 * MIB), st.booleans()), max_size=30),
+    st.sampled_from(PoolKind),
+)
+def test_the_edge_is_the_least_capacity_a_run_completes_under(
+    steps: list[tuple[bool, int, bool]], kind: PoolKind
+) -> None:
+    """It holds the run, more does too, and a byte less does not."""
+    policy = PoolPolicy(kind=kind)
+    free = ran(steps, policy, None)
+
+    for capacity in (free.edge, free.edge + 3 * MIB, 2 * free.edge):
+        assert ran(steps, policy, capacity).edge == free.edge
+    if free.edge:
+        with pytest.raises(MemoryError):
+            ran(steps, policy, free.edge - 1)

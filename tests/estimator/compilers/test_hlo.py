@@ -93,6 +93,33 @@ def test_a_computation_that_calls_itself_is_an_error() -> None:
         Reader(text).read()
 
 
+HEAD = "HloModule m\nENTRY %m (a: f32[4]) -> f32[4] {\n  %a = f32[4] parameter(0)\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %b = ",
+        "  %b = f32[4] parameter(x)",
+        "  %b = f32[4] get-tuple-element(%a)",
+        "  %b = f32[" + "9" * 5_000 + "] add(%a, %a)",
+    ],
+)
+def test_lines_that_nobody_prints_are_one_error(line: str) -> None:
+    """Whatever the reading stumbles over, the module is to blame."""
+    with pytest.raises(TraceError, match="HLO module"):
+        Reader(f"{HEAD}{line}\n}}\n").read()
+
+
+def test_tuples_that_double_are_refused() -> None:
+    """Sixty lines make 2^60 parts and no operator."""
+    lines = ["  %t0 = (f32[4]) tuple(%a)"]
+    lines += [f"  %t{n} = (f32[4]) tuple(%t{n - 1}, %t{n - 1})" for n in range(1, 60)]
+
+    with pytest.raises(TraceError, match="steps"):
+        Reader(HEAD + "\n".join(lines) + "\n}\n").read()
+
+
 def test_a_filter_is_copied_once_for_every_convolution_that_reads_it() -> None:
     """cuDNN wants its axes in another order; a reversed filter is the same copy."""
     text = """HloModule m
@@ -112,3 +139,35 @@ ENTRY %main (x: f32[8,32,32,4], w: f32[3,3,4,4]) -> f32[8,32,32,4] {
     assert [graph.nodes[number].nbytes for number in copies] == [8 * 32 * 32 * 4 * 4, 9 * 16 * 4]
     assert set(first.operands) == set(copies)
     assert copies[1] in second.operands
+
+
+NARROW = """HloModule jit_gelu
+
+ENTRY %main (x: bf16[8,4]) -> (bf16[8,4], f32[8,4], bf16[8,4]) {
+  %x = bf16[8,4]{1,0} parameter(0)
+  %tanh = bf16[8,4]{1,0} tanh(%x)
+  %gate = bf16[8,4]{1,0} multiply(%x, %tanh)
+  %most = bf16[8,4]{1,0} maximum(%x, %tanh)
+  %wide = f32[8,4]{1,0} convert(%gate)
+  ROOT %out = (bf16[8,4], f32[8,4], bf16[8,4]) tuple(%gate, %wide, %most)
+}
+"""
+
+
+def test_values_in_bf16_are_kept_as_they_were_before_rounding() -> None:
+    """A card computes them in 32 bits, and XLA leaves out a rounding that is taken back."""
+    graph = Reader(NARROW).read()
+
+    values = [(node.operator, node.kind, node.operands) for node in graph.nodes]
+    x, read, tanh, rounded, gate, result, most = range(7)
+    assert values == [
+        ("parameter", "bf16", ()),
+        ("convert", "f32", (x,)),
+        ("tanh", "f32", (read,)),
+        ("convert", "bf16", (tanh,)),
+        ("multiply", "f32", (read, tanh)),
+        ("convert", "bf16", (gate,)),
+        ("maximum", "bf16", (x, rounded)),
+    ]
+    assert [graph.nodes[each].nbytes for each in (x, tanh, rounded)] == [64, 128, 64]
+    assert graph.results == [result, gate, most]

@@ -14,7 +14,10 @@ import pytest
 
 from tests.estimator.frontends.jax_server import in_jax_child
 
-TIME_LIMIT_SECONDS = 120
+TIME_LIMIT_SECONDS = 240
+ASKED = tuple(
+    f"tests.estimator.{folder}.children" for folder in ("frontends", "layering", "sharding")
+)
 
 __all__ = ["in_child", "in_jax_child"]
 
@@ -25,7 +28,9 @@ InChild = Callable[..., Any]
 def in_child() -> InChild:
     """Return a caller of `children` functions, each in a fork of one process that has torch."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["estimator.frontends.pytorch"])
+    # A fork imports anew what the process it comes of has not: the module of the functions, and
+    # pytest, which is the main module of the process that asks (multiprocessing.spawn.prepare).
+    context.set_forkserver_preload(["estimator.frontends.pytorch", "pytest", *ASKED])
 
     def run(function: Callable[..., Any], *arguments: Any) -> Any:
         receiving, sending = context.Pipe(duplex=False)

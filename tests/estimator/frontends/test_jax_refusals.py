@@ -112,6 +112,17 @@ def test_a_file_that_is_none_is_refused(in_jax_child: InChild, content: bytes, k
     assert "\n" not in said
 
 
+def test_a_file_that_crashes_the_parser_is_refused(in_jax_child: InChild) -> None:
+    """XLA's parser nests as deep as the file says, which ends its fork and nothing else."""
+    attribute = "[" * 100_000 + "]" * 100_000
+    module = f"module attributes {{a.b = {attribute}}} {{}}".encode()
+
+    kind, path, said = in_jax_child(children.refusal, job(file_of("stablehlo", module), batch=1))
+
+    assert (kind, path) == ("unsupported", "model.config.content")
+    assert "signal" in said
+
+
 def test_a_file_that_is_too_large_is_refused_by_its_size(in_jax_child: InChild) -> None:
     """Before anything of it is decoded."""
     document = job(file_of("stablehlo", bytes(20_000_000)), batch=1)

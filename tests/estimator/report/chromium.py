@@ -12,9 +12,12 @@ import base64
 import itertools
 import os
 import shutil
+import signal
+import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,12 +31,20 @@ FLAGS = (
     *("--headless", "--remote-debugging-port=0", "--no-first-run", "--hide-scrollbars"),
     *("--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-default-browser-check"),
+    "--no-sandbox",  # root has none, nor has a kernel without user namespaces; the pages are ours
 )
 
 
+@cache
 def chromium() -> str | None:
-    """Return the Chromium of this machine, None if it has none."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
+    """Return the Chromium of this machine, None if it has none that starts."""
+    return next(filter(_starts, filter(None, map(shutil.which, NAMES))), None)
+
+
+def _starts(program: str) -> bool:
+    """Return whether *program* is a browser: Ubuntu has a script there that says where it is."""
+    argv = [program, "--version"]
+    return subprocess.run(argv, capture_output=True, check=False).returncode == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +150,13 @@ async def opened_tab() -> AsyncIterator[Tab]:
     """Start a Chromium with one empty tab; it ends with the block."""
     program = chromium()
     assert program is not None
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = await asyncio.create_subprocess_exec(
-            *(program, *FLAGS, *sandbox, f"--user-data-dir={profile}", "about:blank"),
+            *(program, *FLAGS, f"--user-data-dir={profile}", "about:blank"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
         try:
             assert process.stderr is not None
@@ -166,9 +177,9 @@ async def opened_tab() -> AsyncIterator[Tab]:
                 await listening
             await draining
         finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            with suppress(ProcessLookupError):  # its helpers have ended too
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
 
 
 async def _url(stream: asyncio.StreamReader) -> str:

@@ -13,7 +13,14 @@ from estimator.spec import JobSpec
 from estimator.trace import Phase, Role, Trace, TraceBuilder
 from estimator.traits import Traits
 from estimator.units import GIB, MIB
-from tests.estimator.stub import ACTIVATION, WEIGHTS, StubFrontend, card, spec_of
+from tests.estimator.stub import (
+    ACTIVATION,
+    WEIGHTS,
+    PagingFrontend,
+    StubFrontend,
+    card,
+    spec_of,
+)
 
 EXPANDABLE = {"env": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
 
@@ -65,6 +72,15 @@ def test_the_run_is_that_of_the_estimate(
     for role, column in rank.timeline.live.items():
         beside = rank.communication_bytes if role == "communication" else 0
         assert column[at] + beside == breakdown[role]
+
+
+def test_memory_the_driver_moves_is_in_the_drawing() -> None:
+    """Beside the allocator's, as in the estimate."""
+    found = job_drawing(spec_of(), (card(),), frontend=PagingFrontend())
+
+    (rank,) = found.ranks
+    assert rank.usage == found.estimate.peak
+    assert rank.other_bytes == GIB
 
 
 def test_the_tensors_of_the_peak_are_named() -> None:

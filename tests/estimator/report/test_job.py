@@ -11,7 +11,14 @@ from estimator.pipeline import Job
 from estimator.report.job import account_on
 from estimator.report.records import JobAccount
 from estimator.units import GIB, MIB
-from tests.estimator.stub import ACTIVATION, WEIGHTS, StubFrontend, card, spec_of
+from tests.estimator.stub import (
+    ACTIVATION,
+    WEIGHTS,
+    PagingFrontend,
+    StubFrontend,
+    card,
+    spec_of,
+)
 
 EXPANDABLE = {"env": {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}}
 
@@ -51,6 +58,18 @@ def test_the_usage_is_the_estimates_peak(
         + found.other_bytes
     )
     assert (found.spec_digest, found.assumptions) == (estimate.spec_digest, estimate.assumptions)
+
+
+def test_memory_the_driver_moves_is_beside_the_allocators() -> None:
+    """As in the estimate: on the card as far as there is room."""
+    job = Job(spec=spec_of(), frontend=PagingFrontend())
+    tight = card(of().usage.device_bytes + 100 * MIB)
+
+    roomy, full = account_on(job, card()), account_on(job, tight)
+
+    assert roomy.usage == job.on(card()).peak
+    assert roomy.other_bytes == GIB
+    assert full.usage.device_bytes == tight.usable_bytes
 
 
 def test_every_tensor_of_the_stub_is_a_taking() -> None:

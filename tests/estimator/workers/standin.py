@@ -5,14 +5,18 @@ The model's name says what a fork does; what it saw is in the estimate's warning
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import itertools
 import json
 import os
 import resource
 import signal
 import socket
+import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from estimator.cudnn import Edition
@@ -29,15 +33,32 @@ from estimator.result import (
     Usage,
 )
 from estimator.trace import Method
+from estimator.workers.fork import Handler, Reply
 from estimator.workers.wire import Ask, Operation, decode_ask, encode_answers
 from tests.estimator.cudnn.cases import A100, convolution
+from tests.estimator.processes.kernels import pretend_without_landlock, pretend_without_seccomp
+from tests.estimator.workers.marks import Marker
 
-Handler = Callable[[bytes, Edition | None], bytes]
+_marker: Marker | None = None
 
 
 def prepare(framework: str) -> Handler:
     """Return the handler that does what the model's name says."""
+    global _marker
+    _marker = Marker()
     return answer
+
+
+def prepare_without_landlock(framework: str) -> Handler:
+    """Be a template on a kernel that has no Landlock."""
+    pretend_without_landlock()
+    return prepare(framework)
+
+
+def prepare_without_seccomp(framework: str) -> Handler:
+    """Be a template on a kernel that takes no filter."""
+    pretend_without_seccomp()
+    return prepare(framework)
 
 
 def prepare_missing(framework: str) -> Handler:
@@ -67,16 +88,38 @@ def prepare_stuck(framework: str) -> Handler:
     raise AssertionError
 
 
-def answer(payload: bytes, plans: Edition | None) -> bytes:
+def prepare_without_processes(framework: str) -> Handler:
+    """Be refused forks by the system, as at a limit on the number of processes.
+
+    The one in which a template tries what a fork may do is let through, and each second of others.
+    """
+    own_fork = os.fork
+    refuse = itertools.cycle((False, True))
+
+    def fork() -> int:
+        if next(refuse):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return own_fork()
+
+    os.fork = fork
+    return answer
+
+
+def answer(payload: bytes, plans: Edition | None) -> Reply:
     """Do what the model's name says."""
     ask = decode_ask(payload)
     if ask.operation is Operation.FIT:
-        return encode_answers([Fit(device=_facts(ask, 0), largest_batch=7)])
+        return Reply(answer=encode_answers([Fit(device=_facts(ask, 0), largest_batch=7)]))
     if ask.spec.model.name == "ask-cudnn":
         seen = _ask_cudnn(plans)
     else:
         seen = _ACTIONS[ask.spec.model.name](ask)
-    return encode_answers([_estimate(ask, index, seen) for index in range(len(ask.devices))])
+    later = _LATER.get(ask.spec.model.name)
+    estimates = [estimate_of(ask, index, seen) for index in range(len(ask.devices))]
+    return Reply(
+        answer=encode_answers(estimates, may_go_on=later is not None),
+        later=None if later is None else later(ask),
+    )
 
 
 def _ask_cudnn(plans: Edition | None) -> str:
@@ -92,15 +135,20 @@ def _nothing(ask: Ask) -> str:
     return ""
 
 
+def _kept(ask: Ask) -> str:
+    """Say what was kept, and how this process stands among others."""
+    return json.dumps([each.decode() for each in ask.kept])
+
+
 def _pid(ask: Ask) -> str:
     return str(os.getpid())
 
 
 def _meet(ask: Ask) -> str:
     """Wait until as many forks as the batch size have left a mark in the folder of the spec."""
-    folder = Path(str(ask.spec.model.config["folder"]))
-    (folder / str(os.getpid())).touch()
-    while len(list(folder.iterdir())) < ask.spec.input.batch_size:
+    assert _marker is not None
+    _marker.leave(str(ask.spec.model.config["folder"]))
+    while _marker.num_left < ask.spec.input.batch_size:
         time.sleep(0.005)
     return str(os.getpid())
 
@@ -108,7 +156,8 @@ def _meet(ask: Ask) -> str:
 def _wait(ask: Ask) -> str:
     """Leave a mark and wait for the end."""
     if folder := ask.spec.model.config.get("folder"):
-        (Path(str(folder)) / str(os.getpid())).touch()
+        assert _marker is not None
+        _marker.leave(str(folder))
     while True:
         signal.pause()
 
@@ -128,6 +177,13 @@ def _escape(ask: Ask) -> str:
     """Escape every timer of its own."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     return _wait(ask)
+
+
+def _stick_in_c(ask: Ask) -> str:
+    """Stay in C code that holds the interpreter's lock and lets no signal in."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    ctypes.PyDLL(None).sleep(3600)
+    raise AssertionError
 
 
 def _allocate(ask: Ask) -> str:
@@ -209,12 +265,18 @@ def _environment(ask: Ask) -> str:
     return json.dumps(dict(os.environ))
 
 
+def _is_socket(descriptor: int) -> bool:
+    try:
+        return stat.S_ISSOCK(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
 def _surroundings(ask: Ask) -> str:
     """Say what belongs to a fork: its open files, limits and parent."""
-    links = [str(item.resolve()) for item in Path("/proc/self/fd").iterdir()]
     return json.dumps(
         {
-            "sockets": sum("socket:" in link for link in links),
+            "sockets": sum(map(_is_socket, range(4096))),
             "core": resource.getrlimit(resource.RLIMIT_CORE),
             "parent": os.getppid(),
         }
@@ -229,6 +291,7 @@ _ACTIONS: dict[str, Callable[[Ask], str]] = {
     "spin": _spin,
     "spin-untimed": _spin_untimed,
     "escape": _escape,
+    "stick-in-c": _stick_in_c,
     "allocate": _allocate,
     "fill": _fill,
     "allocate-in-library": _allocate_in_library,
@@ -243,6 +306,31 @@ _ACTIONS: dict[str, Callable[[Ask], str]] = {
     "print": _print,
     "environment": _environment,
     "surroundings": _surroundings,
+    "go-on": _kept,
+    "go-on-and-wait": _kept,
+    "go-on-and-fail": _kept,
+}
+
+
+def _go_on(ask: Ask) -> Iterator[bytes]:
+    """Bring one more content a fork."""
+    yield f"of {os.getpid()}".encode()
+
+
+def _go_on_and_wait(ask: Ask) -> Iterator[bytes]:
+    yield b"first"
+    yield _wait(ask).encode()
+
+
+def _go_on_and_fail(ask: Ask) -> Iterator[bytes]:
+    yield b"first"
+    raise KeyError("a bug")
+
+
+_LATER: dict[str, Callable[[Ask], Iterator[bytes]]] = {
+    "go-on": _go_on,
+    "go-on-and-wait": _go_on_and_wait,
+    "go-on-and-fail": _go_on_and_fail,
 }
 
 
@@ -253,7 +341,8 @@ def _facts(ask: Ask, index: int) -> DeviceFacts:
     )
 
 
-def _estimate(ask: Ask, index: int, seen: str) -> Estimate:
+def estimate_of(ask: Ask, index: int, seen: str) -> Estimate:
+    """Return an estimate for the device at *index*, with what was *seen* in its warnings."""
     usage = Usage(allocated_bytes=2, reserved_bytes=3, device_bytes=4)
     moment = Moment(step=1, phase="backward", operator="aten.mm", module="fc")
     return Estimate(

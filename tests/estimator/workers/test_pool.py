@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 
 from estimator.device import Device
-from estimator.errors import EstimateTimeoutError, TraceError, UnsupportedJobError
+from estimator.errors import (
+    EstimateTimeoutError,
+    MemoryLimitError,
+    TraceError,
+    UnsupportedJobError,
+)
 from estimator.notes import UnknownCode
 from estimator.spec import Framework
 from estimator.workers.limits import Limits
@@ -86,7 +91,7 @@ async def test_no_more_run_at_the_same_time_than_allowed(tmp_path: Path) -> None
     await until(lambda: len(marks(tmp_path)) == 2)
     assert pool.states()["waiting"] == 0
     await pool.close()
-    assert isinstance(first.exception(), TraceError)
+    assert isinstance(first.exception(), MemoryLimitError)
     assert isinstance((await asyncio.gather(second, return_exceptions=True))[0], TraceError)
 
 

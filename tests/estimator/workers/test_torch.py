@@ -17,6 +17,7 @@ from estimator.pipeline import estimate
 from estimator.spec import Framework, JobSpec, parse_spec
 from estimator.workers.answer import plans_of
 from estimator.workers.pool import Workers
+from tests.estimator.workers.cases import children_of, until
 
 EXAMPLE = Path(__file__).parents[3] / "deploy" / "examples" / "specs" / "resnet50.yaml"
 
@@ -114,24 +115,25 @@ def test_an_estimate_imports_no_framework_in_the_process_that_asks() -> None:
 
 
 @in_module
-async def test_a_third_batch_has_the_estimate_of_workers_that_know_nothing(
+async def test_a_second_batch_has_the_estimate_of_workers_that_know_nothing(
     torch_workers: Workers,
 ) -> None:
-    """Two batches leave their traces with the pool; the third is the same to the byte."""
+    """A fork leaves its trace and one of half the batch; the next is the same to the byte."""
     card = resolve_device("a100-sxm4-40gb")
     config = {"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 64}
     heads = {"num_attention_heads": 4, "intermediate_size": 128}
     model = {"source": "huggingface", "name": "b", "task": "masked-lm", "config": config | heads}
     sizes = {"sequenceLength": 64}
-    specs = [
+    first, second = (
         parse_spec({"framework": "pytorch", "model": model, "input": {**sizes, "batchSize": batch}})
-        for batch in (4, 8, 24)
-    ]
-    for spec in specs[:2]:
-        await torch_workers.estimate(spec, [card])
+        for batch in (8, 24)
+    )
+    await torch_workers.estimate(first, [card])
+    template = torch_workers.pids()[0]
+    await until(lambda: children_of(template) == (), seconds=60.0)
 
-    (found,) = await torch_workers.estimate(specs[2], [card])
+    (found,) = await torch_workers.estimate(second, [card])
 
-    (alone,) = estimate(specs[2], [card], plans_of(None))
+    (alone,) = estimate(second, [card], plans_of(None))
     assert (found.least, found.enough) == (alone.least, alone.enough)
     assert (found.peak, found.most) == (alone.peak, alone.most)

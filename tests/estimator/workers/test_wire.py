@@ -40,8 +40,10 @@ def test_what_may_be_kept_goes_there_and_back() -> None:
     )
 
     assert wire.decode_ask(wire.encode_ask(ask)).kept == kept
-    assert wire.decode_kept(wire.encode_answers([], kept=kept)) == kept
-    assert wire.decode_kept(wire.encode_error(TraceError("a"))) == ()
+    left = wire.decode_leavings(wire.encode_answers([], kept=kept, may_go_on=True))
+    none = wire.decode_leavings(wire.encode_error(TraceError("a")))
+    assert left == wire.Leavings(kept=kept, may_go_on=True)
+    assert none == wire.Leavings(kept=(), may_go_on=False)
 
 
 @pytest.mark.parametrize(

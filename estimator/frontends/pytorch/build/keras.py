@@ -53,7 +53,7 @@ def build_keras(spec: JobSpec, notebook: Notebook) -> Built:
     models = import_module("estimator.frontends.keras.models")
     training = import_module("estimator.frontends.keras.training")
     casts = spec.training.precision in AUTOCAST
-    model = models.build_model(_in_full(spec) if casts else spec)
+    model = models.build_model(_in_full(spec) if casts else spec, notebook)
     if casts:
         notebook.unknown(
             UnknownCode.PRECISION,

@@ -35,6 +35,11 @@ _HINTS: tuple[tuple[type[BaseException], str], ...] = (
         "the script reads its data here too: put it there, or name a small sample of it",
     ),
     (ConnectionError, "the script has no network here; --allow network gives it one"),
+    (
+        PermissionError,
+        "libraries of the script write to the folder of the trace alone here; --allow write lets "
+        "them write where they say",
+    ),
 )
 
 

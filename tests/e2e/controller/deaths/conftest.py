@@ -133,7 +133,7 @@ def webhook(
         for document in configurations(running_webhook.url, ca_bundle=plane.authority.pem):
             answer = api.create(document)
             assert answer.status == 201, answer.message
-        poll_until(partial(_is_estimated, api), what="an estimate in time", seconds=180)
+        poll_until(partial(_is_estimated, api), what="an estimate in time", seconds=300)
         yield running_webhook
     finally:
         running_webhook.stop()

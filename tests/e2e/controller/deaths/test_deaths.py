@@ -51,7 +51,7 @@ def test_a_job_that_dies_on_a_small_card_ends_on_a_larger_one(
     answer = api.create(job)
 
     assert answer.status == 201, answer.message
-    poll_until(lambda: ending(api, job) == "Complete", what=f"{policy} job to end", seconds=60)
+    poll_until(lambda: ending(api, job) == "Complete", what=f"{policy} job to end")
     said = events(core, job)
     assert [reason for reason, _ in said] == [OOM, MOVED, MOVED]
     assert "died on Tesla-T4 that gave it 14." in said[0][1]
@@ -117,7 +117,7 @@ def test_jobs_of_other_controllers_are_moved(
     answer = api.create(job)
 
     assert answer.status == 201, answer.message
-    poll_until(lambda: ending(api, job) == "Complete", what="the job to end", seconds=90)
+    poll_until(lambda: ending(api, job) == "Complete", what="the job to end")
     assert reasons(core, job) == [OOM, MOVED, MOVED]
 
 
@@ -129,7 +129,7 @@ def test_a_job_that_no_card_holds_is_not_moved(
 
     assert api.create(job).status == 201
 
-    poll_until(lambda: ending(api, job) == "Failed", what="the job to fail", seconds=120)
+    poll_until(lambda: ending(api, job) == "Failed", what="the job to fail")
     poll_until(lambda: reasons(core, job).count(OOM) == 2, what="both deaths to be told")
     assert sorted(reasons(core, job)) == sorted([OOM, MOVED, MOVED, OOM])
     assert any("no larger card" in message for _, message in events(core, job))

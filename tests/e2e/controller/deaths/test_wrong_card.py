@@ -41,7 +41,7 @@ def test_it_is_told_and_moved_where_the_settings_want_it(
         assert api.create(job).status == 201
         poll_until(lambda: nodes(core, job, "node-t4"), what="it to run on a T4")
     told = start_controller()
-    poll_until(lambda: bool(events(core, job)), what="it to be told", seconds=180)
+    poll_until(lambda: bool(events(core, job)), what="it to be told", seconds=300)
     ((reason, message),) = events(core, job)
     assert reason == "GpuMemoryWrongCard"
     assert "is on Tesla-T4, which gives it 14." in message
@@ -50,7 +50,7 @@ def test_it_is_told_and_moved_where_the_settings_want_it(
 
     start_controller(moves=["running"])
 
-    poll_until(lambda: nodes(core, job, "node-a10"), what="it to run on an A10", seconds=180)
+    poll_until(lambda: nodes(core, job, "node-a10"), what="it to run on an A10", seconds=300)
     assert [reason for reason, _ in events(core, job)][-2:] == ["GpuMemoryMoved"] * 2
     assert api.get(job).body["spec"]["suspend"] is False
     api.delete(job)

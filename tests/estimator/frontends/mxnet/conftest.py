@@ -10,7 +10,7 @@ from tests.estimator.frontends.mxnet.environment import oracle_python
 from tests.estimator.frontends.mxnet.oracle import Oracle
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def oracle() -> Iterator[Oracle]:
     """Return MXNet, installed first if it is not."""
     found = Oracle(oracle_python())

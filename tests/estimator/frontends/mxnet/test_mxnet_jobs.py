@@ -15,8 +15,10 @@ from estimator.kernels import End, lower
 from estimator.notes import UnknownCode
 from estimator.spec import parse_spec
 from estimator.trace import SCRATCH_STREAM, AllocatorKind, EventKind, Method, Phase, Role
+from tests.estimator.frontends.mxnet.families import FAMILIES
 from tests.estimator.frontends.mxnet.jobs import CARD, by_role, document, live_peak, traced
 from tests.estimator.frontends.mxnet.test_mxnet_symbol import dense
+from tests.sweeping import spread
 
 MLP = "symbols/mlp"
 MLP_LAYERS = ((128, 784), (64, 128), (10, 64))
@@ -161,10 +163,10 @@ def test_another_number_of_classes_changes_the_last_layer_only() -> None:
     assert many - few == (1000 - 10) * (512 + 1)
 
 
-def test_every_name_is_traced_at_its_usual_size() -> None:
+@pytest.mark.parametrize("name", spread(names(), of=FAMILIES))
+def test_every_name_is_traced_at_its_usual_size(name: str) -> None:
     """No name of the zoo is refused."""
-    for name in names():
-        assert traced(name=name, compile_=True).num_events > 0, name
+    assert traced(name=name, compile_=True).num_events > 0
 
 
 def test_a_symbol_of_ones_own_is_planned() -> None:

@@ -13,8 +13,10 @@ from estimator.frontends.mxnet.zoo import names, zoo_model
 from estimator.trace import Role
 from estimator.units import MIB
 from tests.estimator.frontends.mxnet.binding import bound_of, named_alike, rows_of
+from tests.estimator.frontends.mxnet.families import FAMILIES
 from tests.estimator.frontends.mxnet.jobs import live_peak, traced
 from tests.estimator.frontends.mxnet.oracle import Oracle
+from tests.sweeping import spread
 
 pytestmark = pytest.mark.mxnet
 
@@ -38,7 +40,7 @@ def _as_written(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", spread(names(), of=FAMILIES))
 def test_every_graph_of_the_zoo_is_bound_and_planned_as_mxnet_does(
     oracle: Oracle, name: str
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.estimator.frontends.jax_server import InChild, served
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def in_tensorflow_child() -> Iterator[InChild]:
     """Return a caller of functions, each in a fork of one process that has the frontend."""
     yield from served("tensorflow")

@@ -43,6 +43,17 @@ def mixed() -> dict[str, Any]:
     )
 
 
+def convolutions() -> dict[str, Any]:
+    """Return the document of a filter of nine pixels and one of one pixel."""
+    return sequential(
+        [32, 32, 16],
+        layer("Conv2D", filters=32, kernel_size=3, padding="same", name="nine"),
+        layer("Conv2D", filters=64, kernel_size=1, name="one"),
+        layer("GlobalAveragePooling2D", name="pool"),
+        layer("Dense", units=10, name="logits"),
+    )
+
+
 def recurrent() -> dict[str, Any]:
     """Return the document of two recurrent layers that run as loops."""
     return sequential(

@@ -19,7 +19,13 @@ from estimator.units import GIB, MIB
 from tests.estimator.frontends.jax_server import InChild
 from tests.estimator.frontends.reading import by_role, fault, operators, peak, sizes_in
 from tests.estimator.frontends.tensorflow import children
-from tests.estimator.frontends.tensorflow.jobs import job, layer, perceptron, sequential
+from tests.estimator.frontends.tensorflow.jobs import (
+    convolutions,
+    job,
+    layer,
+    perceptron,
+    sequential,
+)
 
 pytestmark = pytest.mark.tensorflow
 
@@ -147,7 +153,7 @@ def test_mirrored_replicas_join_all_gradients(in_tensorflow_child: InChild) -> N
 def test_convolutions_are_asked_as_the_card_runs_them(in_tensorflow_child: InChild) -> None:
     """Channels-last with tensor cores, where a filter of one pixel is a matrix product."""
     old, new = (
-        in_tensorflow_child(children.trace, job("ResNet50", 8, training=SGD), traits)
+        in_tensorflow_child(children.trace, job(convolutions(), 8, training=SGD), traits)
         for traits in (children.TURING, children.AMPERE)
     )
 

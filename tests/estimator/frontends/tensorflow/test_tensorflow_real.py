@@ -15,6 +15,7 @@ from tests.estimator.frontends.jax_server import InChild
 from tests.estimator.frontends.tensorflow import children
 from tests.estimator.frontends.tensorflow.jobs import job, mixed, perceptron, recurrent
 from tests.estimator.frontends.tensorflow.real import records_of
+from tests.sweeping import spread
 
 pytestmark = pytest.mark.tensorflow
 
@@ -61,7 +62,7 @@ def peak(events: list[tuple[bool, int]]) -> int:
     return most
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop"])
+@pytest.mark.parametrize("optimizer", spread(["sgd", "adam", "rmsprop"], of=["adam"]))
 def test_a_step_allocates_what_the_real_executor_does(
     in_tensorflow_child: InChild, tmp_path: Path, optimizer: str
 ) -> None:

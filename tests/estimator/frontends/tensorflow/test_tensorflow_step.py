@@ -6,7 +6,8 @@ import pytest
 
 from tests.estimator.frontends.jax_server import InChild
 from tests.estimator.frontends.tensorflow import step_children
-from tests.estimator.frontends.tensorflow.jobs import job, mixed, recurrent
+from tests.estimator.frontends.tensorflow.jobs import convolutions, job, mixed, recurrent
+from tests.sweeping import spread
 
 pytestmark = pytest.mark.tensorflow
 
@@ -21,10 +22,16 @@ def test_operations_of_a_step_remember_no_lines(in_tensorflow_child: InChild) ->
     assert in_tensorflow_child(step_children.tracebacks) == (False, True)
 
 
-@pytest.mark.parametrize("model", ["MobileNet", "mixed", "recurrent"])
+@pytest.mark.parametrize(
+    "model",
+    spread(
+        ["MobileNet", "convolutions", "mixed", "recurrent"],
+        of=["convolutions", "mixed", "recurrent"],
+    ),
+)
 def test_the_pass_over_shapes_changes_no_node(in_tensorflow_child: InChild, model: str) -> None:
     """Grappler's pass in MLIR sorts nodes and states shapes: both are done here."""
-    documents = {"mixed": mixed(), "recurrent": recurrent()}
+    documents = {"convolutions": convolutions(), "mixed": mixed(), "recurrent": recurrent()}
     document = job(documents.get(model, model), 8)
 
     without, with_pass = in_tensorflow_child(step_children.folded_both, document)

@@ -1,0 +1,42 @@
+"""What the pool says to one fork and hears of it.
+
+    socket, request -> answer, and more frames if it goes on
+
+On the event loop; the end of a socket is an answer too: there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from estimator.processes.frames import HEADER_BYTES, frame_length
+
+
+async def ask_fork(request: socket.socket, payload: bytes) -> bytes | None:
+    """Send *payload* and return the answer, None if the fork ended without one."""
+    try:
+        await asyncio.get_running_loop().sock_sendall(request, payload)
+    except OSError:
+        return None
+    return await next_frame(request)
+
+
+async def next_frame(request: socket.socket) -> bytes | None:
+    """Return the next frame of a fork, None if it ended before."""
+    try:
+        header = await _receive(request, HEADER_BYTES)
+        return await _receive(request, frame_length(header))
+    except (OSError, EOFError):
+        return None
+
+
+async def _receive(request: socket.socket, length: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    pieces = bytearray()
+    while len(pieces) < length:
+        piece = await loop.sock_recv(request, min(length - len(pieces), 1 << 20))
+        if not piece:
+            raise EOFError
+        pieces += piece
+    return bytes(pieces)
