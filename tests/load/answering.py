@@ -23,8 +23,8 @@ LATE, NO_DOCUMENT, FAILED = "late", "document not had", "estimator failed"
 DURING_CHANGE = "as expected of nodes a moment ago"
 UNSEEN = "unseen spec: "
 WITHOUT_ESTIMATE = {"late": LATE, "document": NO_DOCUMENT, "estimator-failed": FAILED}
-NOT_HAD = "what it refers to "
-"""In the warning that says why a document could not be had."""
+NOT_HAD = ("what it refers to ", ", which took longer than ")
+"""In the warning that says why a document could not be had, or a file of one."""
 VERDICTS = frozenset({"fits", "tight", "oom"})
 KEYS = frozenset({"uid", "allowed", "status", "patch", "patchType", "warnings", "auditAnnotations"})
 SHOWN = 5
@@ -121,7 +121,8 @@ class Judge:
         """Return why there is no estimate, if that may be and nothing was made up instead."""
         kind = WITHOUT_ESTIMATE.get(str(reason), "")
         # Where the container says nothing either, that is the first reason of the two.
-        if review.reads_document and any(NOT_HAD in text for text in response.get("warnings", ())):
+        told = "\n".join(response.get("warnings", ()))
+        if review.reads_document and any(text in told for text in NOT_HAD):
             kind = NO_DOCUMENT
         says_need = any(name.endswith("-bytes") for name in response["auditAnnotations"])
         if says_need or response.get("allowed") is not True or "status" in response:

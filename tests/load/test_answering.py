@@ -35,10 +35,16 @@ def unknown(reason: str, **more: str) -> dict[str, str]:
     return {"verdict": "unknown", "mode": "warn", "reason": reason, **more}
 
 
+SLOW_FILE = "--deepspeed /conf/ds.json is in the ConfigMap ds, which took longer than 2.0 s"
 RIGHT: dict[str, tuple[Review, Answer, str]] = {
     "as expected": (KNOWN, allowed(OURS, audit=FITS), WHOLE),
     "late": (KNOWN, allowed(OURS, audit=unknown("late")), LATE),
     "without a document": (READING, allowed(OURS, audit=unknown("document")), NO_DOCUMENT),
+    "without a file, and more is not known": (
+        READING,
+        allowed(OURS, audit=unknown("unsupported"), warnings=[SLOW_FILE]),
+        NO_DOCUMENT,
+    ),
     "unseen": (UNSEEN, allowed(OURS, audit=FITS), "unseen spec: fits"),
 }
 WRONG: dict[str, tuple[Review, Answer]] = {
@@ -50,6 +56,10 @@ WRONG: dict[str, tuple[Review, Answer]] = {
     "late and denied": (KNOWN, denied(OURS, message="no", audit=unknown("late"))),
     "late with a need": (KNOWN, allowed(OURS, audit=unknown("late", **{"least-bytes": "1"}))),
     "a document nobody wanted": (KNOWN, allowed(OURS, audit=unknown("document"))),
+    "a file nobody wanted": (
+        KNOWN,
+        allowed(OURS, audit=unknown("unsupported"), warnings=[SLOW_FILE]),
+    ),
     "our fault": (UNSEEN, allowed(OURS, warnings=["this job could not be checked"])),
     "an error": (UNSEEN, Answer(status=500, body=b"")),
     "no JSON": (UNSEEN, Answer(status=200, body=b"{")),
