@@ -68,6 +68,8 @@ OWNERS = {
     "elasticjobs.elastic.pytorch.org",
 }
 """Controllers of pods that are not followed themselves."""
+NOT_YET = "429"
+"""What an API server answers while it makes the storage of a kind; the watch asks again."""
 REGISTRATIONS = "admissionregistration.k8s.io"
 
 
@@ -92,6 +94,8 @@ class _Heard(Outages):
 
     def failed(self, what: Followed, reason: str, *, is_away: bool) -> None:
         super().failed(what, reason, is_away=is_away)
+        if NOT_YET in reason:
+            return
         self.refusal = f"{reason}; interrupted: {', '.join(sorted(self.interrupted[-1]))}"
         self.heard.set()
 
