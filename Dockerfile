@@ -1,12 +1,13 @@
 # Three stages: the locked requirements are installed, everything that starts programs is taken out
 # of the image they run on, and the rest is copied into an empty one: it has no shell.
 #   docker build .                               answers reviews with PyTorch jobs estimated
-#   docker build --build-arg EXTRA=base .        no framework: reads jobs, estimates nothing
+#   docker build --build-arg EXTRA=frameworks .  those of TensorFlow and JAX too
+#   docker build --build-arg EXTRA=base .        no framework: estimates MXNet jobs and Trace files
 #   docker build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:… .   one and the same
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
-# base, torch, tensorflow or jax: one of requirements/*.txt
+# base, torch, tensorflow, jax or frameworks: one of requirements/*.txt
 ARG EXTRA=torch
 WORKDIR /build
 COPY requirements/ requirements/

@@ -114,7 +114,7 @@ lock: ## resolve the locked requirements again
 	  -o requirements/dev.txt
 	@$(VENV)/bin/uv pip compile pyproject.toml $(LOCK) -c requirements/all.txt -o requirements/base.txt
 	@$(VENV)/bin/uv pip compile requirements/build.in $(LOCK) -c requirements/all.txt -o requirements/build.txt
-	@for extra in torch tensorflow jax; do \
+	@for extra in torch tensorflow jax frameworks; do \
 	  $(VENV)/bin/uv pip compile pyproject.toml --extra $$extra $(LOCK) -c requirements/all.txt \
 	    -o requirements/$$extra.txt; done
 

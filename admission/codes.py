@@ -48,6 +48,8 @@ class ReasonCode(StrEnum):
     NO_CLASS = "no-class"
     LATE = "late"
     ESTIMATOR_FAILED = "estimator-failed"
+    ESTIMATOR_UNAVAILABLE = "estimator-unavailable"
+    """No process of the estimator could be asked: nothing is known of the job."""
     KIND = "kind"
     NO_GPU = "no-gpu"
     NO_TRAINING = "no-training"
@@ -56,6 +58,12 @@ class ReasonCode(StrEnum):
     """A ConfigMap, a model's files or another object could not be read."""
     DISABLED = "disabled"
     """Nothing was looked at: `policy.enabled` is false."""
+
+
+NOT_YET = (ReasonCode.LATE, ReasonCode.ESTIMATOR_UNAVAILABLE)
+"""Reasons that say nothing of the job: asked again it may be estimated. """
+OURS = (*NOT_YET, ReasonCode.ESTIMATOR_FAILED)
+"""Reasons that lie with us: nobody is denied for them, whatever `policy.onUnknown` says."""
 
 
 class Steer(StrEnum):

@@ -9,7 +9,7 @@ its traceback goes to the log and nowhere else. Writes nothing anywhere, dry run
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -40,7 +40,7 @@ from admission.judge.rounds import TimedFetching
 from admission.learning.floors import Learnt
 from admission.policy_settings import PolicySettings, SteeringSettings
 from admission.reader import SMALL_BODY, ReviewReader, expands, is_small
-from admission.response import Answer, allowed, denied, errored
+from admission.response import Answer, Readdressed, allowed, denied, errored
 from admission.review import (
     JUDGED,
     Review,
@@ -53,7 +53,7 @@ from admission.review import (
 from admission.steer.notes import VERDICT
 from admission.steer.terms import RECORD
 from admission.threads import aside
-from admission.values import Json, Judgement
+from admission.values import Judgement
 from admission.workloads.kind import Kinds
 
 __all__ = ["FAULT_WARNING", "UNREAD", "Handler"]
@@ -122,6 +122,7 @@ class Handler:
         """Answer by these settings from the next review on."""
         self._reader = self._reader.of(kinds)
         self._desk = self._new_desk(policy, steering, sources)
+        self._books = self._books.opened()
 
     def report(self) -> bytes:
         """Return the last denials that were withheld, as JSON."""
@@ -133,15 +134,12 @@ class Handler:
         cluster = self._cluster
         policies = Policies(policy=policy, steering=steering, cluster=cluster, now=self._now)
         judging = Judging(
-            cluster=cluster,
             reader=self._reader,
             sources=sources,
             clock=self._clock,
             learnt=self._learnt,
         )
-        mutating = Mutating(
-            judging=judging, policies=policies, cluster=cluster, metrics=self._metrics
-        )
+        mutating = Mutating(judging=judging, policies=policies, metrics=self._metrics)
         return _Desk(policies=policies, judging=judging, mutating=mutating)
 
     async def answer(
@@ -167,55 +165,63 @@ class Handler:
         if not desk.policies.policy.enabled:
             self._books.passed(review, route=route, started=started)
             return allowed(review.uid, audit=_DISABLED)
-        asked = Asked(
-            review=review,
-            estimator=AskingPool(self._pool, asker=review.namespace),
-            started=started,
-            ends=started + deadline_seconds(timeout_text),
-            is_small=is_small(body),
-            expands=expands(body),
-            has_record=RECORD.encode() in body,
-        )
+        if route is Route.MUTATE:
+            self._mutates = True
+        is_again = route is Route.VALIDATE and self._mutates and VERDICT in review.annotations
         try:
-            return await self._answered(desk, asked, question, route)
+            memory = self._memory(desk, question) if question else None
+            given = self._recalled.find(memory, self._pool) if memory else None
+            if given is not None:
+                return self._once_more(review, given, route, started=started, is_again=is_again)
+            if question is not None:
+                parse_review(question.document)  # nobody has looked at how deep it nests
+            ends = started + deadline_seconds(timeout_text)
+            asked = Asked(
+                review=review,
+                estimator=AskingPool(self._pool, asker=review.namespace),
+                classes=self._cluster.classes,
+                started=started,
+                ends=min(ends, self._clock() + AGAIN_SECONDS) if is_again else ends,
+                is_small=is_small(body),
+                expands=expands(body),
+                has_record=RECORD.encode() in body,
+                is_again=is_again,
+            )
+            return await self._answered(desk, asked, memory, route)
         except RequestError as error:
             return _refused(error, uid=review.uid)
         except Exception:
             return self._fault(desk, review, started=started)
-        finally:
-            asked.estimator.leave()
+
+    def _once_more(
+        self, review: Review, given: Given, route: Route, *, started: float, is_again: bool
+    ) -> Answer:
+        """Return what was answered before to the like of *review*, and count it as its own."""
+        if given.entry.judgement.steered:
+            self._metrics.steered(review.kind)
+        self._books.reviewed(review, given.entry, route=route, started=started, is_again=is_again)
+        return given.answer.to(review.uid)
 
     async def _answered(
-        self, desk: _Desk, asked: Asked, question: Question | None, route: Route
+        self, desk: _Desk, asked: Asked, memory: Memory | None, route: Route
     ) -> Answer:
-        """Return what was answered before; else judge, and remember what lasts."""
-        if route is Route.MUTATE:
-            self._mutates = True
-        elif self._mutates and _is_told(asked.review.object):
-            ends = min(asked.ends, self._clock() + AGAIN_SECONDS)
-            asked = replace(asked, ends=ends, is_again=True)
-        memory = self._memory(desk, question) if question else None
-        given = self._recalled.find(memory, asked.estimator) if memory else None
-        if given is not None:
-            if given.judgement.steered:
-                self._metrics.steered(asked.review.kind)
-            self._count(asked, given, route)
-            return given.answer.readdressed(before=given.uid, uid=asked.review.uid)
-        if question is not None:
-            parse_review(question.document)  # nobody has looked at how deep it nests
+        """Judge, and remember what lasts."""
+        review, estimator = asked.review, asked.estimator
         judge = desk.mutating.mutated if route is Route.MUTATE else partial(self._validated, desk)
-        judgement, patch = await judge(asked)
-        given = Given(
-            answer=_answer(asked.review, judgement, patch),
-            uid=asked.review.uid,
-            judgement=judgement,
-            num_operations=len(patch),
-            known=tuple(asked.estimator.known),
+        try:
+            judgement, patch = await judge(asked)
+        finally:
+            estimator.leave()
+        answer = _answer(review, judgement, patch)
+        entry = self._books.entry(review, judgement, cache=estimator.result, operations=len(patch))
+        self._books.reviewed(
+            review, entry, route=route, started=asked.started, is_again=asked.is_again
         )
-        self._count(asked, given, route)
         if memory is not None and self._lasts(desk, asked, memory, judgement):
-            self._recalled.keep(memory, given)
-        return given.answer
+            addressed = Readdressed(answer, uid=review.uid)
+            known = tuple(estimator.known)
+            self._recalled.keep(memory, Given(answer=addressed, entry=entry, known=known))
+        return answer
 
     async def _validated(self, desk: _Desk, asked: Asked) -> tuple[Judgement, Patch]:
         """Judge the object as it will be stored; one that was told its verdict waits no longer.
@@ -229,11 +235,6 @@ class Handler:
         if asked.is_again and judgement.cache == "late":
             judgement = replace(judgement, action=Action.ALLOW, warnings=(), is_spared=False)
         return judgement, ()
-
-    def _count(self, asked: Asked, given: Given, route: Route) -> None:
-        self._books.reviewed(
-            asked, given.judgement, route=route, num_operations=given.num_operations
-        )
 
     def _memory(self, desk: _Desk, question: Question) -> Memory | None:
         return memory_of(
@@ -274,13 +275,6 @@ def _parsed(
         return question.review if question else parse_review(document), question
     except RequestError as error:
         return _refused(error, uid=uid_of(document)), None
-
-
-def _is_told(obj: Json) -> bool:
-    """Return whether *obj* says that it was judged."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    return isinstance(annotations, Mapping) and VERDICT in annotations
 
 
 def _answer(review: Review, judgement: Judgement, patch: Patch = ()) -> Answer:

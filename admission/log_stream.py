@@ -30,6 +30,9 @@ class LogStream:
         """Write to *stream*; *lost* makes the line that says how many were lost before it."""
         self._stream = stream
         self._descriptor = _descriptor(stream)
+        self._waiting = select.poll()
+        if self._descriptor is not None:
+            self._waiting.register(self._descriptor, select.POLLOUT)
         self._tell = lost
         self._lock = threading.Lock()
         self._num_lost = 0
@@ -67,18 +70,16 @@ class LogStream:
             content = b"\n" + content
         written = 0
         while written < len(content):
-            if not self._takes(descriptor):
+            if not self._takes():
                 break
             written += os.write(descriptor, content[written : written + PIECE_BYTES])
         if written:
             self._is_broken_off = written < len(content)
         return written == len(content)
 
-    def _takes(self, descriptor: int) -> bool:
-        """Return whether *descriptor* takes a piece, now or in a moment."""
-        waiting = select.poll()
-        waiting.register(descriptor, select.POLLOUT)
-        takes = bool(waiting.poll(self._patience * 1000))
+    def _takes(self) -> bool:
+        """Return whether the descriptor takes a piece, now or in a moment."""
+        takes = bool(self._waiting.poll(self._patience * 1000))
         self._patience = PATIENCE_SECONDS if takes else 0.0
         return takes
 

@@ -37,7 +37,6 @@ def configure_logs(level: LogLevel, *, form: LogFormat, stream: TextIO | None = 
     """
     lines = LogStream(sys.stderr if stream is None else stream, lost=_lost)
     shared: Sequence[Any] = (
-        structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     )

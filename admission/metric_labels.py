@@ -13,6 +13,7 @@ from admission import workloads
 from admission.codes import Action, Mode, ReasonCode, Verdict
 from estimator.errors import (
     EstimateTimeoutError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     SpecError,
     TraceError,
@@ -54,6 +55,7 @@ OUTCOMES = (
             SpecError,
             UnsupportedJobError,
             TraceError,
+            EstimatorUnavailableError,
             EstimateTimeoutError,
             MemoryLimitError,
         )

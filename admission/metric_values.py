@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from admission.decision import best_of, budget_of
+from admission.judge.conclusion import deciding_unit
 from admission.metric_labels import OTHER
 from admission.values import Judgement, NodeClass, UnitJudgement
 
@@ -63,6 +64,29 @@ def class_labels(found: NodeClass) -> ClassLabels:
     total = found.device.total_bytes if found.device else None
     memory = "unknown" if total is None else str(total >> 20)
     return (found.product or "unknown", memory, found.sharing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What a job takes once it is admitted, whatever its name."""
+
+    namespace: str
+    kind: str
+    nbytes: Mapping[ClassLabels, int]
+    """In all, by the class that its verdict rests on."""
+    bounds: Mapping[str, int]
+    """Of one GPU of the unit that decides."""
+
+
+def admission_of(judgement: Judgement) -> Admission:
+    """Return what *judgement*'s job takes once it is admitted."""
+    unit = deciding_unit(judgement)
+    return Admission(
+        namespace=judgement.workload.ref.namespace,
+        kind=judgement.workload.ref.kind,
+        nbytes=admitted_bytes(judgement),
+        bounds=bounds_of(unit) if unit else {},
+    )
 
 
 def admitted_bytes(judgement: Judgement) -> Mapping[ClassLabels, int]:

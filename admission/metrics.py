@@ -2,7 +2,8 @@
 
     one review, one estimate, the node classes -> series with closed labels
 
-The only importer of prometheus_client. Every known label value starts at 0.
+Of the process that answers reviews, the only importer of prometheus_client. Every known label value
+starts at 0.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from admission import metric_series as series
 from admission.cache import CacheResult
 from admission.certificates.problems import CertificateProblem
 from admission.codes import Action, Mode, Verdict
-from admission.judge.conclusion import deciding_unit
 from admission.metric_labels import (
     CACHE,
     CODES,
@@ -49,20 +49,22 @@ from admission.metric_series import BUCKETS, Series
 from admission.metric_values import (
     BOUNDS,
     OTHERS,
+    Admission,
     ClassLabels,
     Latest,
     WorkloadLabels,
-    admitted_bytes,
-    bounds_of,
     class_rows,
 )
 from admission.outages import Watched
-from admission.values import Judgement, NodeClass
+from admission.values import NodeClass
 from admission.version import package_version
 from estimator.errors import EstimatorError
 from estimator.processes.jail import FEATURES, Isolation
 from estimator.result import Estimate
 from estimator.spec import Framework, JobSpec
+
+Tally = Callable[[float], None]
+"""Counts one review that took so many seconds."""
 
 
 class Metrics:
@@ -74,19 +76,18 @@ class Metrics:
         self._registry = registry
         self._reviews = self._counter(series.REVIEWS)
         self._review_seconds = self._histogram(series.REVIEW_SECONDS)
-        # To find a series by its labels takes longer than to count. These are never taken out.
-        self._reviews_of = functools.cache(self._reviews.labels)
-        self._review_seconds_of = functools.cache(self._review_seconds.labels)
         self._estimate_seconds = self._histogram(series.ESTIMATE_SECONDS)
         self._estimates = self._counter(series.ESTIMATES)
         self._workers = self._gauge(series.ESTIMATOR_WORKERS)
         self._isolation = self._gauge(series.ESTIMATOR_ISOLATION)
         self._cache_requests = self._counter(series.CACHE_REQUESTS)
+        # To find a series by its labels takes longer than to count. These are never taken out.
         self._cache_requests_of = functools.cache(self._cache_requests.labels)
         self._spec_source = self._counter(series.SPEC_SOURCE)
         self._spec_source_of = functools.cache(self._spec_source.labels)
         self._unknown = self._counter(series.UNKNOWN)
         self._steered = self._counter(series.STEERED)
+        self._steered_of = functools.cache(self._steered.labels)
         self._withheld = self._counter(series.WOULD_DENY)
         self._reloads = self._counter(series.SETTINGS_RELOADS)
         self._enabled = self._gauge(series.POLICY_ENABLED)
@@ -117,19 +118,23 @@ class Metrics:
             shown.name, shown.meaning, shown.labels, buckets=BUCKETS, registry=self._registry
         )
 
-    def reviewed(
-        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
-    ) -> None:
-        """Count one answered review."""
-        known = closed(kind, KINDS)
-        self._reviews_of(known, verdict.value, action.value, mode.value).inc()
-        self._review_seconds_of(closed(cache, CACHE, NONE)).observe(seconds)
+    def reviews(
+        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str
+    ) -> Tally:
+        """Return what counts one answered review of these: to find its series takes longer."""
+        labels = (closed(kind, KINDS), verdict.value, action.value, mode.value)
+        counter = self._reviews.labels(*labels)
+        histogram = self._review_seconds.labels(closed(cache, CACHE, NONE))
+
+        def count(seconds: float) -> None:
+            counter.inc()
+            histogram.observe(seconds)
+
+        return count
 
     def read(self, source: str) -> None:
         """Count where a job's model was read from, by the text that people are shown."""
-        text = source.lower()
-        label = next((label for mark, label in SOURCE_MARKS.items() if mark in text), OTHER)
-        self._spec_source_of(label).inc()
+        self._spec_source_of(_source_label(source)).inc()
 
     def unknown(self, code: str) -> None:
         """Count one reason for `unknown`."""
@@ -137,7 +142,7 @@ class Metrics:
 
     def steered(self, kind: str) -> None:
         """Count one object whose pods were steered."""
-        self._steered.labels(closed(kind, KINDS)).inc()
+        self._steered_of(closed(kind, KINDS)).inc()
 
     def denial_withheld(self, kind: str, because: str) -> None:
         """Count one object that mode `warn` or an exemption alone kept from being denied."""
@@ -199,20 +204,15 @@ class Metrics:
             self._admitted.remove(*labels)
         self._shown_classes = frozenset(rows)
 
-    def admitted(self, judgement: Judgement, *, name: str) -> None:
+    def admitted(self, admission: Admission, *, name: str) -> None:
         """Count what a job that was admitted will take, and show it if workloads are shown."""
-        for labels, nbytes in admitted_bytes(judgement).items():
+        for labels, nbytes in admission.nbytes.items():
             shown = labels if labels in self._shown_classes else OTHERS
             self._admitted.labels(*shown).inc(nbytes)
-        if not self._latest.keeps_any:
+        if not self._latest.keeps_any or not admission.bounds:
             return
-        unit = deciding_unit(judgement)
-        bounds = bounds_of(unit) if unit else {}
-        if not bounds:
-            return
-        ref = judgement.workload.ref
-        labels = (ref.namespace, closed(ref.kind, KINDS), name)
-        for bound, nbytes in bounds.items():
+        labels = (admission.namespace, closed(admission.kind, KINDS), name)
+        for bound, nbytes in admission.bounds.items():
             self._workload_estimate.labels(*labels, bound).set(nbytes)
         self._forget(self._latest.add(labels))
 
@@ -283,3 +283,9 @@ class Metrics:
             self._spec_source.labels(source)
         for code in CODES:
             self._unknown.labels(code)
+
+
+@functools.lru_cache(maxsize=64)
+def _source_label(source: str) -> str:
+    text = source.lower()
+    return next((label for mark, label in SOURCE_MARKS.items() if mark in text), OTHER)

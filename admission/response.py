@@ -23,6 +23,10 @@ MAX_WARNINGS_BYTES = 4096
 """The API server drops all warnings of a response beyond this."""
 MAX_MESSAGE = 8192
 
+_EMPTY = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": {"uid": ""}}
+_HEAD = orjson.dumps(_EMPTY).removesuffix(b'""}}')
+"""How every answer begins, up to the uid."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -31,12 +35,25 @@ class Answer:
     status: int
     body: bytes
 
-    def readdressed(self, *, before: str, uid: str) -> Answer:
-        """Return the same for review *uid*, of an answer to the review *before*."""
-        head = _head(before)
-        if not self.body.startswith(head):
+
+class Readdressed:
+    """An answer to one review, for others to be given."""
+
+    def __init__(self, answer: Answer, *, uid: str) -> None:
+        """Take *answer* to the review *uid*.
+
+        Raises:
+            ValueError: if it is the answer to another.
+        """
+        head = _head(uid)
+        if not answer.body.startswith(head):
             raise ValueError("the answer is not addressed to that review")
-        return Answer(status=self.status, body=_head(uid) + self.body[len(head) :])
+        self._status = answer.status
+        self._rest = answer.body[len(head) :]
+
+    def to(self, uid: str) -> Answer:
+        """Return the same for the review *uid*."""
+        return Answer(status=self._status, body=_head(uid) + self._rest)
 
 
 def allowed(
@@ -120,8 +137,7 @@ def _reviewed(
 
 def _head(uid: str) -> bytes:
     """Return how every answer to review *uid* begins."""
-    review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": {"uid": uid}}
-    return orjson.dumps(review).removesuffix(b"}}")
+    return _HEAD + orjson.dumps(uid)
 
 
 def _shortened(line: str) -> str:

@@ -12,14 +12,19 @@ import asyncio
 import contextlib
 import functools
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.streams import StreamReader
 
 from admission.certificates.problems import CertificateProblem, Problems, TellProblems
 from admission.certificates.served import Certificate, ServedCertificate
@@ -40,6 +45,9 @@ CLOSE_SECONDS = 6.0
 """After draining, how long answers still in the making may take: longer than any deadline."""
 
 _log = structlog.get_logger()
+
+
+_Respond = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Reviewer(Protocol):
@@ -77,7 +85,7 @@ class _Site(web.TCPSite):
 
     def __init__(
         self,
-        runner: web.AppRunner,
+        runner: web.ServerRunner,
         host: str,
         port: int,
         *,
@@ -113,12 +121,23 @@ class WebhookServer:
         self._has_files = certificate is None
         self._certificate = certificate or ServedCertificate(settings.cert_file, settings.key_file)
         self._draining = False
-        self._runner = web.AppRunner(
-            self._application(),
-            access_log=None,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
+        self._routes: Mapping[str, tuple[str, _Respond]] = {
+            "/mutate": ("POST", partial(self._review, route=Route.MUTATE)),
+            "/validate": ("POST", partial(self._review, route=Route.VALIDATE)),
+            "/healthz": ("GET", self._healthz),
+            "/readyz": ("GET", self._readyz),
+            "/metrics": ("GET", self._metrics),
+            "/report": ("GET", self._report),
+        }
+        self._runner = web.ServerRunner(
+            web.Server(
+                self._respond,
+                request_factory=_request,
+                access_log=None,
+                keepalive_timeout=KEEP_ALIVE_SECONDS,
+                auto_decompress=False,
+            ),
             shutdown_timeout=CLOSE_SECONDS,
-            auto_decompress=False,
         )
         self._sites: list[_Site] = []
 
@@ -183,47 +202,30 @@ class WebhookServer:
                 while server and server.connections:  # noqa: ASYNC110 (aiohttp tells nobody)
                     await asyncio.sleep(0.05)
 
-    def _application(self) -> web.Application:
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[self._closing])
-        app.router.add_post("/mutate", self._mutate)
-        app.router.add_post("/validate", self._validate)
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/report", self._report)
-        return app
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer in JSON whatever happens, and end the connection while draining.
 
-    @web.middleware
-    async def _closing(
-        self,
-        request: web.Request,
-        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
-    ) -> web.StreamResponse:
-        """Answer in JSON whatever happens, and end the connection while draining."""
-        try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            message = f"{request.method} {request.path[:200]}: {error.reason.lower()}"
-            response = _response(errored(message, code=error.status))
-            if "Allow" in error.headers:
-                response.headers["Allow"] = error.headers["Allow"]
+        aiohttp's router and its middlewares take longer than all else of its part in an answer.
+        """
+        method, respond = self._routes.get(request.path, (None, None))
+        response: web.StreamResponse
+        if respond is None:
+            response = _not_served(request, 404)
+        elif request.method != method and (request.method, method) != ("HEAD", "GET"):
+            response = _not_served(request, 405)
+            response.headers["Allow"] = "GET,HEAD" if method == "GET" else "POST"
+        else:
+            response = await respond(request)
         if self._draining:
             response.force_close()
         return response
 
-    async def _mutate(self, request: web.Request) -> web.StreamResponse:
-        return await self._review(request, Route.MUTATE)
-
-    async def _validate(self, request: web.Request) -> web.StreamResponse:
-        return await self._review(request, Route.VALIDATE)
-
-    async def _review(self, request: web.Request, route: Route) -> web.StreamResponse:
+    async def _review(self, request: web.BaseRequest, *, route: Route) -> web.StreamResponse:
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
         try:
-            if request.content.is_eof():  # it came with its head: there is nothing to wait for
-                body = await request.read()
-            else:
-                async with asyncio.timeout(READ_SECONDS):
-                    body = await request.read()
+            body = await _body(request)
         except web.HTTPRequestEntityTooLarge:
             message = f"the body is longer than {MAX_BODY_BYTES} bytes"
             return _response(errored(message, code=413))
@@ -240,19 +242,19 @@ class WebhookServer:
         )
         return _response(answer)
 
-    async def _healthz(self, _: web.Request) -> web.Response:
+    async def _healthz(self, _: web.BaseRequest) -> web.Response:
         return web.Response(text="ok\n")
 
-    async def _readyz(self, _: web.Request) -> web.Response:
+    async def _readyz(self, _: web.BaseRequest) -> web.Response:
         reason = "shutting down" if self._draining else self._probes.not_ready()
         return web.Response(status=503 if reason else 200, text=f"{reason or 'ok'}\n")
 
-    async def _metrics(self, _: web.Request) -> web.Response:
+    async def _metrics(self, _: web.BaseRequest) -> web.Response:
         text = self._probes.metrics()
         headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
         return web.Response(body=text, headers=headers)
 
-    async def _report(self, _: web.Request) -> web.Response:
+    async def _report(self, _: web.BaseRequest) -> web.Response:
         return web.Response(body=self._probes.report(), content_type="application/json")
 
     async def _load_certificate(self) -> None:
@@ -294,6 +296,40 @@ class WebhookServer:
 def _timeout_text(query: str) -> str | None:
     """Return what *query* says of the time there is: the API server always says the same."""
     return next((value for key, value in parse_qsl(query) if key == "timeout"), None)
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: web.RequestHandler,
+    writer: AbstractStreamWriter,
+    task: asyncio.Task[None],
+) -> web.BaseRequest:
+    """Return a request whose body may have `MAX_BODY_BYTES`."""
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES
+    )
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """Return the body of *request*; what came with its head is there already.
+
+    Raises:
+        HTTPRequestEntityTooLarge: if it is longer than `MAX_BODY_BYTES`.
+        TimeoutError: if it does not arrive within `READ_SECONDS`.
+        OSError: if the connection ends.
+    """
+    if request.content.is_eof() and request.content.total_bytes <= MAX_BODY_BYTES:
+        return request.content.read_nowait()
+    async with asyncio.timeout(READ_SECONDS):
+        return await request.read()
+
+
+def _not_served(request: web.BaseRequest, status: int) -> web.Response:
+    reason = HTTPStatus(status).phrase.lower()
+    message = f"{request.method} {request.path[:200]}: {reason}"
+    return _response(errored(message, code=status))
 
 
 def _response(answer: Answer) -> web.Response:

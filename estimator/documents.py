@@ -18,6 +18,9 @@ from estimator.errors import Problem, SpecError
 
 MAX_BYTES = 8 << 20
 MAX_DEPTH = 200
+MAX_NUMBER = 1_000
+"""Characters of a whole number. A longer one of base 60 (`1:1:1…`) takes the square of its length
+to read, and one of base 16 has more digits than Python writes into a message."""
 
 _BROKEN = (
     yaml.YAMLError,
@@ -30,7 +33,21 @@ _BROKEN = (
 )
 """What PyYAML's constructors raise at `!!int ""`, `!!bool x`, `1:1:1.5`, long numbers."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _number(loader: Any, node: Any) -> object:
+    if len(node.value) > MAX_NUMBER:
+        raise yaml.YAMLError(f"a whole number is longer than {MAX_NUMBER} characters")
+    return loader.construct_yaml_int(node)
+
+
+class _Loader(_Safe):  # type: ignore[misc]  # PyYAML's stubs do not have the one of libyaml
+    """PyYAML's own for plain data, with a limit on numbers."""
+
+    yaml_constructors = {**_Safe.yaml_constructors, "tag:yaml.org,2002:int": _number}
+
+
 _SCALARS: Mapping[str, Callable[[str], object]] = {
     "tag:yaml.org,2002:str": str,
     "tag:yaml.org,2002:int": int,

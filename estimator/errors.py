@@ -4,6 +4,7 @@
     ├── SpecError                   "spec": the user can fix it; carries every problem found
     ├── UnsupportedJobError         "unsupported": we cannot estimate this yet; says what
     ├── TraceError                  "trace": the tracing itself failed, our bug
+    ├── EstimatorUnavailableError   "unavailable": no process could be asked; nothing of the job
     ├── EstimateTimeoutError        "timeout": the time limit ended the worker
     └── MemoryLimitError            "memory": the worker's own memory limit ended it
 
@@ -73,8 +74,10 @@ class TraceError(EstimatorError):
     kind = "trace"
 
 
-class EstimatorUnavailableError(TraceError):
+class EstimatorUnavailableError(EstimatorError):
     """There is no process to estimate in now: nothing is said of the job."""
+
+    kind = "unavailable"
 
 
 class EstimateTimeoutError(EstimatorError):

@@ -9,23 +9,28 @@ Never used for `peak`, `enough` or `most`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from estimator.spec import Framework, JobPhase, JobSpec, Strategy, Task, parse_spec
-from estimator.spec.vocabulary import KernelSet, LossKind, Objective, Padding
+from estimator.spec import Framework, JobPhase, JobSpec, Optimizer, Strategy, Task, parse_spec
+from estimator.spec.vocabulary import KernelSet, LossKind, ModelSource, Objective, Padding
 
 SHORTEST = 1
 """Tokens of the shortest sample if nothing is known of the data."""
 ZERO = (Strategy.ZERO1, Strategy.ZERO2, Strategy.ZERO3)
 COMPARING = (Objective.DPO, Objective.ORPO, Objective.KTO, Objective.DISTILL)
 """Objectives whose trainers differ in how texts are scored."""
+TRACED = (Framework.PYTORCH, Framework.MXNET)
+"""Frameworks whose cheapest job is found in a moment."""
 _SGD: Mapping[str, Any] = {"name": "sgd"}
 
 
-def frugal_spec(spec: JobSpec) -> JobSpec | None:
-    """Return the cheapest job *spec* may be.
+def frugal_spec(spec: JobSpec, *, taken: Collection[str] = ()) -> JobSpec | None:
+    """Return the cheapest job *spec* may be; *taken* are paths whose values a trace had to take.
 
+    * A length that was taken: texts may be one token long.
+    * An optimizer that is not stated: plain SGD keeps no state. Of steps that XLA compiles this is
+      not followed, a compile takes seconds: `adamw` counts as stated there.
     * `padding: longest`: every sample may be one token long (docs/contracts.md, section 1).
     * A chunked loss may be one of many, and Liger's kernels bring its fused loss: the cheapest is
       fused. On models without such a head how much less they keep is not modelled; a job of one
@@ -49,6 +54,8 @@ def frugal_spec(spec: JobSpec) -> JobSpec | None:
     is_modelled = spec.model.task is Task.CAUSAL_LM
     if spec.input.padding is Padding.LONGEST or (is_lean and not is_modelled):
         changes["input"] = _shortest(spec)
+    elif lengths := _taken_lengths(spec, taken):
+        changes["input"] = lengths
     steps = _steps(spec)
     if is_lean and is_modelled and training.loss is not LossKind.FUSED:
         steps["loss"] = LossKind.FUSED.value
@@ -75,11 +82,37 @@ def _steps(spec: JobSpec) -> dict[str, Any]:
         changes["gradientAccumulationSteps"] = 1
     if spec.phase is JobPhase.TRAIN:
         optimizer = spec.training.optimizer
-        if optimizer.paged or optimizer.name.lower() == "lbfgs":
+        if _is_open(spec) or _may_keep_nothing(optimizer):
             changes["optimizer"] = _SGD
         elif optimizer.name.lower() == "muon":
             changes["optimizer"] = {**_SGD, "momentum": 0.9, "inBackward": optimizer.in_backward}
     return changes
+
+
+def _is_open(spec: JobSpec) -> bool:
+    """Return whether nothing says which optimizer it is; a Trace file has its steps."""
+    is_stated = "optimizer" in spec.training.model_fields_set
+    return not is_stated and spec.framework in TRACED and _is_traced_here(spec)
+
+
+def _is_traced_here(spec: JobSpec) -> bool:
+    return spec.model.source is not ModelSource.TRACE
+
+
+def _may_keep_nothing(optimizer: Optimizer) -> bool:
+    return optimizer.paged or optimizer.name.lower() == "lbfgs"
+
+
+def _taken_lengths(spec: JobSpec, taken: Collection[str]) -> dict[str, Any]:
+    """Return what of `input` is as short as it can be, because nothing says how long it is."""
+    lengths: dict[str, Any] = {}
+    if not _is_traced_here(spec):
+        return lengths
+    if "input.sequenceLength" in taken and spec.input.sequence_length is None:
+        lengths["sequenceLength"] = SHORTEST + spec.input.max_new_tokens
+    if "input.targetLength" in taken and spec.input.target_length is None:
+        lengths["targetLength"] = SHORTEST
+    return lengths
 
 
 def _compares(spec: JobSpec) -> bool:

@@ -76,10 +76,13 @@ def lower_for(
     device: Device,
     runtime: Runtime,
     plans: PlanSource | None = None,
+    *,
+    has_most: bool = True,
 ) -> Lowered:
     """Return *trace* as programs for *device* under the job's *runtime*.
 
-    Convolutions are asked of *plans*, all at once; without it they are bounded.
+    Convolutions are asked of *plans*, all at once; without it they are bounded. Without *has_most*
+    nobody asks for the high end, and the expected program stands for it.
     """
     environment = runtime.env
     version = version_of(trace.framework_version)
@@ -103,7 +106,7 @@ def lower_for(
     return Lowered(
         program=program,
         frugal=program if program.is_certain else at(End.LOW),
-        lavish=program if program.is_certain else at(End.HIGH),
+        lavish=at(End.HIGH) if has_most and not program.is_certain else program,
         policy=policy,
         unknowns=(*program.unknowns, *unknowns),
         is_bounded=workspaces.is_bounded and uses_cudnn(trace),

@@ -65,7 +65,7 @@ def trace_all(spec: JobSpec, devices: Sequence[Device], *, frontend: Frontend) -
         job = Job(spec=spec, frontend=RankFrontend(frontend, position))
         for device in devices:
             job.trace(device)
-            if (cheapest := job.cheapest()) is not None:
+            if (cheapest := job.cheapest(device)) is not None:
                 cheapest.trace(device)
 
 
@@ -126,19 +126,21 @@ class Job:
         """
         if AT_MOST in self.trace(device).facts:
             return min(need.least, parameter_bytes(self.trace(device)))
-        cheapest = self.cheapest()
+        cheapest = self.cheapest(device)
         if cheapest is None:
             return need.least
         try:
             trace = cheapest.trace(device)
         except EstimatorError:
             return min(need.least, parameter_bytes(self.trace(device)))
-        lowered = lower_for(trace, device, cheapest.spec.runtime, self.plans)
+        runtime = cheapest.spec.runtime
+        lowered = lower_for(trace, device, runtime, self.plans, has_most=False)
         return min(need.least, self.need(lowered).least)
 
-    def cheapest(self) -> Job | None:
+    def cheapest(self, device: Device) -> Job | None:
         """Return the cheapest job the spec may be, None if that is the spec itself."""
-        spec = frugal_spec(self.spec)
+        taken = {note.path for note in self.trace(device).assumptions}
+        spec = frugal_spec(self.spec, taken=taken)
         if spec is None:
             return None
         traces = self._frugal_traces

@@ -208,11 +208,8 @@ class TraceBuilder:
 
     def at(self, *, step: int, phase: Phase, operator: str, module: str) -> None:
         """Set the place of the events that follow."""
-        key = (step, phase, operator, module)
-        index = self._places.get(key)
-        if index is None:
-            index = self._places[key] = len(self._places)
-        self.place = index
+        places = self._places
+        self.place = places.setdefault((step, phase, operator, module), len(places))
 
     def alloc(self, nbytes: int, role: Role, *, stream: int = 0) -> int:
         """Record a new tensor of *nbytes* and return its id."""
@@ -220,7 +217,9 @@ class TraceBuilder:
         self.sizes.append(nbytes)
         self.roles.append(role)
         self.streams.append(stream)
-        self._event(EventKind.ALLOC, tensor)
+        self.kinds.append(EventKind.ALLOC)
+        self.ids.append(tensor)
+        self.places.append(self.place)
         return tensor
 
     def free(self, tensor: int) -> None:
@@ -231,9 +230,14 @@ class TraceBuilder:
         """Record that *tensor* is used on a second stream."""
         self._event(EventKind.USE, tensor)
 
-    def kernel(self, kernel: Kernel) -> None:
-        """Record a library call, after the allocation of its outputs."""
+    def kernel(self, kernel: Kernel) -> int:
+        """Record a library call, after the allocation of its outputs; return the kernel's id."""
         index = self._kernels.setdefault(kernel, len(self._kernels))
+        self._event(EventKind.KERNEL, index)
+        return index
+
+    def kernel_again(self, index: int) -> None:
+        """Record one more call of the kernel with that id."""
         self._event(EventKind.KERNEL, index)
 
     def empty_cache(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 REQUIREMENTS = Path("requirements")
 BUILD = Path("build/sbom")
-IMAGES = ("base", "torch", "tensorflow", "jax")
+IMAGES = ("base", "torch", "tensorflow", "jax", "frameworks")
 """The values of EXTRA in the Dockerfile."""
 
 

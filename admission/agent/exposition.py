@@ -2,8 +2,7 @@
 
 View, endings, problems -> series; those of a card or a pod go when it goes
 
-The only importer of prometheus_client beside admission.metrics. Cards and pods are read as they are
-asked for, so nothing of what is gone is left over.
+Cards and pods are read as they are asked for, so nothing of what is gone is left over.
 """
 
 from __future__ import annotations

@@ -82,7 +82,11 @@ class _Look:
             raise error
         is_lost = error.value in _LOST
         problem = AgentProblem.CARD_LOST if is_lost else AgentProblem.CARD_UNREADABLE
-        self.problems.setdefault(problem, plain(f"{what}: {_said(error)}"))
+        self.note(problem, f"{what}: {_said(error)}")
+
+    def note(self, problem: AgentProblem, text: str) -> None:
+        """Keep *text* if it is the first of *problem*; it may hold names that a card tells."""
+        self.problems.setdefault(problem, plain(text))
 
 
 class Nvml:
@@ -243,12 +247,11 @@ def _add_uses(device: _Device, look: _Look) -> None:
         look.failed(gpu, error)
         return
     if computing is None:
-        reason = f"{gpu}: the driver tells no processes"
-        look.problems.setdefault(AgentProblem.PROCESSES_UNKNOWN, reason)
+        look.note(AgentProblem.PROCESSES_UNKNOWN, f"{gpu}: the driver tells no processes")
     held = {each.pid: each.usedGpuMemory for each in (*(sharing or ()), *(computing or ()))}
     if None in held.values():
         reason = f"{gpu}: the driver does not tell what a process holds"
-        look.problems.setdefault(AgentProblem.PROCESSES_UNKNOWN, reason)
+        look.note(AgentProblem.PROCESSES_UNKNOWN, reason)
     look.uses += [Use(pid=pid, gpu=gpu, nbytes=nbytes) for pid, nbytes in held.items()]
 
 

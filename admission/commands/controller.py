@@ -55,6 +55,7 @@ from admission.sources.setup import fetcher_of
 from admission.version import package_version
 from admission.workloads import KINDS
 from admission.workloads.custom import with_custom
+from estimator.processes.jail import hide_memory
 
 LISTED_SECONDS = 60.0
 
@@ -67,6 +68,7 @@ _log = structlog.get_logger()
 @click.option("--log-level", type=Word(LogLevel), help="Instead of the level in the settings.")
 def command(config: Path | None, kubeconfig: Path | None, log_level: LogLevel | None) -> None:
     """Look after jobs once they were admitted, until SIGTERM."""
+    hide_memory()  # before the token is read: workers run as the same user
     settings = load_settings(config)
     configure_logs(log_level or settings.logs.level, form=settings.logs.format)
     try:
@@ -249,7 +251,6 @@ def _judges(
     """Return who judges as the webhook would, with the webhook's settings."""
     policies = Policies(policy=settings.policy, steering=settings.steering, cluster=inventory)
     judging = Judging(
-        cluster=inventory,
         reader=ReviewReader(kinds=with_custom(KINDS, settings.workloads.kinds)),
         sources=fetcher_of(settings.sources, client=client),
         clock=asyncio.get_running_loop().time,
@@ -261,7 +262,7 @@ def _judges(
         discovery=discovery,
         pool=pool,
         judging=judging,
-        mutating=Mutating(judging=judging, policies=policies, cluster=inventory, metrics=NoBooks()),
+        mutating=Mutating(judging=judging, policies=policies, metrics=NoBooks()),
         policies=policies,
         clock=asyncio.get_running_loop().time,
     )

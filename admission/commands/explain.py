@@ -115,7 +115,8 @@ class ExplainMode(StrEnum):
 @click.option(
     "--mode",
     type=Word(ExplainMode),
-    help="Give the action of this mode, whatever labels and settings say.",
+    help="Give the action of this mode, whatever labels and settings say. Where nothing says "
+    "one it is that of enforce.",
 )
 @click.option(
     "--config",

@@ -14,12 +14,13 @@ import asyncio
 import logging
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from admission.commands.documents import Notation, write_entries
 from admission.commands.estimate import STDIN, in_file, opened
+from admission.commands.fit_document import fit_document
 from admission.commands.fit_grid import Grid, grid_document, grid_of
 from admission.commands.fit_search import Found, Search
 from admission.commands.job_file import read_job
@@ -32,7 +33,6 @@ from estimator.device import Device
 from estimator.documents import MAX_BYTES
 from estimator.errors import EstimatorError, UnsupportedJobError
 from estimator.notes import UnknownCode
-from estimator.result import API_VERSION
 from estimator.spec import JobSpec
 from estimator.tracefile import Recording
 from estimator.workers.pool import Workers
@@ -166,32 +166,3 @@ def _job(content: bytes) -> JobSpec:
             hint="`vramgate estimate` says what it needs",
         )
     return job
-
-
-def fit_document(found: Found) -> dict[str, Any]:
-    """Return the answer as JSON types; what is not known or not found is left out."""
-    estimate, length = found.estimate, found.length
-    document: dict[str, Any] = {
-        "apiVersion": API_VERSION,
-        "kind": "Fit",
-        "spec": estimate.spec,
-        "specDigest": estimate.spec_digest,
-        "device": estimate.document()["device"],
-        "verdict": str(found.verdict),
-        "least": estimate.least.device_bytes,
-        "enough": estimate.enough.device_bytes,
-    }
-    if found.fit.largest_batch is not None:
-        document["largestBatch"] = found.fit.largest_batch
-    if length is not None and length.largest is not None:
-        document["largestSequenceLength"] = length.largest
-        document["sequenceLengthStep"] = length.step
-    if length is not None and length.limit is not None:
-        document["modelPositions"] = length.limit
-    if found.cheapest is not None:
-        document["cheapestGpu"] = {
-            **found.cheapest.document()["device"],
-            "enough": found.cheapest.enough.device_bytes,
-        }
-    knobs = [knob.model_dump(mode="json", by_alias=True) for knob in found.knobs]
-    return {**document, "knobs": knobs, "searched": list(found.searched)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from admission.capacity.named import declared_class
@@ -20,7 +20,7 @@ from admission.commands.fit_cards import cards_by_memory
 from admission.decision import class_verdict
 from estimator.catalog import known_model
 from estimator.device import Device
-from estimator.errors import EstimatorError
+from estimator.errors import EstimatorError, SpecError, UnsupportedJobError
 from estimator.result import Estimate, Fit, Knob
 from estimator.spec import JobSpec, parse_spec
 from estimator.spec.vocabulary import Attention
@@ -77,6 +77,8 @@ class Found:
     searched: tuple[str, ...]
     cheapest: Estimate | None
     """On the card with the least memory that holds the job as it is; None: no listed one does."""
+    failures: tuple[str, ...] = ()
+    """Why tries ended without an estimate, if it was not the job: they count as not fitting."""
 
     @property
     def has_way(self) -> bool:
@@ -91,6 +93,8 @@ class Search:
     spec: JobSpec
     device: Device
     estimator: Estimator
+    failures: list[str] = field(default_factory=list)
+    """Why tries failed that were not the job's fault; filled while it searches."""
 
     async def found(self) -> Found:
         """Return what would fit.
@@ -120,15 +124,13 @@ class Search:
                 *(() if is_held else tried),
             ),
             cheapest=cheapest,
+            failures=tuple(dict.fromkeys(self.failures)),
         )
 
     async def fits(self, spec: JobSpec) -> bool:
         """Return whether *spec* fits the card; what cannot be estimated does not."""
-        try:
-            (estimate,) = await self.estimator.estimate(spec, (self.device,))
-        except EstimatorError:
-            return False
-        return verdict_of(estimate, self.device) is Verdict.FITS
+        estimate = await self._estimate(spec, self.device)
+        return estimate is not None and verdict_of(estimate, self.device) is Verdict.FITS
 
     async def length(self, estimate: Estimate) -> Length | None:
         """Return the longest sequence that fits: doubling or halving, then bisection."""
@@ -201,12 +203,16 @@ class Search:
             return await self.estimator.estimate(self.spec, cards)
         except EstimatorError:
             # One card that cannot be told must not hide the others.
-            return [await self._alone(card) for card in cards]
+            return [await self._estimate(self.spec, card) for card in cards]
 
-    async def _alone(self, card: Device) -> Estimate | None:
+    async def _estimate(self, spec: JobSpec, card: Device) -> Estimate | None:
+        """Return the estimate, None without one; what failed through no fault of *spec* is kept."""
         try:
-            (found,) = await self.estimator.estimate(self.spec, (card,))
-        except EstimatorError:
+            (found,) = await self.estimator.estimate(spec, (card,))
+        except (SpecError, UnsupportedJobError):
+            return None
+        except EstimatorError as error:
+            self.failures.append(error.message)
             return None
         return found
 

@@ -66,6 +66,8 @@ def _lines(found: Found) -> Iterator[tuple[str, str]]:
         budget = gib_down(device.budget_bytes or 0)
         card = f"{device.name}, {budget}, needs {_need(found.cheapest)} there"
         yield "cheapest card", f"{card}; {_CHEAPEST}"
+    for index, failure in enumerate(found.failures):
+        yield "" if index else "not told", f"some tries failed and count as not fitting: {failure}"
     if found.verdict is Verdict.FITS:
         return
     for index, knob in enumerate(found.knobs):

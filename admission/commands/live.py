@@ -47,6 +47,8 @@ class Live:
         """
         before = self.running
         kinds = with_custom(KINDS, settings.workloads.kinds)
+        if settings.logs != before.logs:
+            configure_logs(self.log_level or settings.logs.level, form=settings.logs.format)
         sources = self.sources
         if settings.sources != before.sources:
             sources = fetcher_of(settings.sources, client=self.client)
@@ -59,8 +61,6 @@ class Live:
             self.pool.retain(retention_of(settings))
         if settings.nodes != before.nodes:
             self.inventory.configure(settings.nodes)
-        if settings.logs != before.logs:
-            configure_logs(self.log_level or settings.logs.level, form=settings.logs.format)
         self.sources, self.running = sources, settings
 
 

@@ -12,9 +12,10 @@ import click
 import orjson
 from pydantic import BaseModel
 
+from admission.commands.fit_document import FitDocument
 from admission.commands.options import Word
 from admission.config import Settings
-from estimator.result import Estimate, Fit
+from estimator.result import Estimate
 from estimator.spec import JobSpec
 from estimator.tracefile.document import TraceDocument
 
@@ -35,7 +36,7 @@ _Mode = Literal["validation", "serialization"]
 _MODELS: dict[Document, tuple[type[BaseModel], _Mode]] = {
     Document.JOBSPEC: (JobSpec, "validation"),
     Document.ESTIMATE: (Estimate, "serialization"),
-    Document.FIT: (Fit, "serialization"),
+    Document.FIT: (FitDocument, "serialization"),
     Document.SETTINGS: (Settings, "validation"),
     Document.TRACE: (TraceDocument, "validation"),
 }

@@ -48,6 +48,7 @@ from admission.sources.setup import fetcher_of
 from admission.version import package_version
 from admission.workloads import KINDS
 from admission.workloads.custom import with_custom
+from estimator.processes.jail import hide_memory
 from estimator.workers.pool import Workers
 
 SWITCH_SECONDS = 0.001
@@ -63,6 +64,7 @@ _log = structlog.get_logger()
 @click.option("--log-level", type=Word(LogLevel), help="Instead of the level in the settings.")
 def command(config: Path | None, kubeconfig: Path | None, log_level: LogLevel | None) -> None:
     """Answer admission reviews over HTTPS until SIGTERM."""
+    hide_memory()  # before the key of the certificate is read: workers run as the same user
     settings = load_settings(config)
     configure_logs(log_level or settings.logs.level, form=settings.logs.format)
     try:

@@ -23,13 +23,13 @@ from admission.cache import CacheResult
 from admission.controller.acting import Outcome
 from admission.controller.acts import Cause, Died, Misplaced
 from admission.controller.predicted import NodeGpus, Predicted
+from admission.metric_labels import METHODS, NONE, OUTCOMES
 from admission.metric_series import BUCKETS
 from admission.version import package_version
 from estimator.errors import EstimatorError
 from estimator.result import Estimate
 from estimator.spec import Framework, JobSpec
 
-NONE = "none"
 PREDICTED = ("true", "false", "unknown")
 """Whether the estimate said that the card would not do; unknown: there was no estimate."""
 PLACED = ("pending", "running")
@@ -97,9 +97,14 @@ class Exposition:
         self._leads.set(0)
         for cause in Cause:
             self._moved.labels(cause.value)
-        for framework in Framework:
+        for known in (*(framework.value for framework in Framework), NONE):
             for predicted in PREDICTED:
-                self._deaths.labels(framework.value, predicted)
+                self._deaths.labels(known, predicted)
+        for framework in Framework:
+            for method in METHODS[framework]:
+                for ending in OUTCOMES:
+                    if (method == NONE) is (ending != "ok"):
+                        self._estimates.labels(framework.value, method, ending)
         for state in PLACED:
             self._misplaced.labels(state)
         for duty in duties:

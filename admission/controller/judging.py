@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from admission.codes import Operation, ReasonCode, Steer
+from admission.codes import NOT_YET, Operation, Steer
 from admission.controller.refs import Discovery, Ref, owner_of, ref_of
 from admission.decision import Policy
 from admission.errors import ClusterError
@@ -47,9 +47,9 @@ class TakenUp:
 
     @property
     def is_late(self) -> bool:
-        """Return whether the estimate goes on."""
-        return any(judged.reason == ReasonCode.LATE for judged in self.judgement.units) or (
-            self.judgement.reason == ReasonCode.LATE
+        """Return whether an estimate may come: it goes on, or nobody could be asked for it."""
+        return any(judged.reason in NOT_YET for judged in self.judgement.units) or (
+            self.judgement.reason in NOT_YET
         )
 
 
@@ -202,6 +202,7 @@ class Judges:
         return Asked(
             review=review,
             estimator=AskingPool(self.pool, asker=ref.namespace),
+            classes=self.policies.cluster.classes,
             started=now,
             ends=now + self.seconds,
             is_small=False,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from admission.codes import ReasonCode, Verdict
+from admission.codes import NOT_YET, Verdict
 from admission.controller.deaths import Death
 from admission.decision import budget_of
 from admission.floor import Floor
@@ -75,8 +75,8 @@ class Known:
 
     @property
     def is_late(self) -> bool:
-        """Return whether its estimate is on its way."""
-        return self.judged is not None and self.judged.reason == ReasonCode.LATE
+        """Return whether its estimate may come still."""
+        return self.judged is not None and self.judged.reason in NOT_YET
 
     @property
     def framework(self) -> str:

@@ -133,11 +133,6 @@ class PodView:
         return int(self._item["spec"]["gpus"])
 
     @property
-    def restart_policy(self) -> str:
-        """Return `Always`, `OnFailure` or `Never`."""
-        return str(self._item["spec"]["restart"])
-
-    @property
     def phase(self) -> str:
         """Return `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`."""
         return str(self._item["status"]["phase"])
@@ -201,7 +196,6 @@ def cut_pod(pod: Json) -> Json | None:
             "node": word(spec.get("nodeName")) or None,
             "gates": gates,
             "gpus": _gpus(spec),
-            "restart": word(spec.get("restartPolicy")) or "Always",
             "devices": devices_of(spec),
         },
         "status": {

@@ -7,6 +7,8 @@ A reading is repeated with what it wanted until it wants nothing new: see `Readi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from admission.detect.budget import MAX_MODELS
 from admission.values import NO_DOCUMENTS, Document, Documents
 
@@ -22,6 +24,7 @@ class Lookup:
     ) -> None:
         self._documents = documents
         self._wanted: dict[str, None] = {}
+        self._lacking: dict[str, str] = {}
         self._left = characters
         self._read: set[str] = set()
 
@@ -29,6 +32,11 @@ class Lookup:
     def wanted(self) -> tuple[str, ...]:
         """Return the references that were looked for and not fetched yet, in order."""
         return tuple(self._wanted)
+
+    @property
+    def lacking(self) -> Mapping[str, str]:
+        """Return what was looked for and could not be had: reference -> why, in order."""
+        return self._lacking
 
     def may_read(self, reference: str, length: int) -> bool:
         """Take *length* characters of the architecture at *reference*, counted once; else False."""
@@ -43,6 +51,8 @@ class Lookup:
         """Return the document, or None if it was not fetched: then it is wanted."""
         found = self._documents.get(reference)
         if found is not None:
+            if found.problem:
+                self._lacking[reference] = found.problem
             return found
         if reference not in self._wanted and len(self._wanted) >= MAX_WANTED:
             return Document(problem=f"is one of more than {MAX_WANTED} documents")

@@ -7,7 +7,7 @@ Pure. Never guesses: a value that is needed and not certain is a finding with it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,13 @@ else:
     shell = Deferred("admission.detect.shell")
 
 _PYTORCH_SOURCES = ("torchvision", "timm", "huggingface", "diffusers", "ultralytics")
+_ASKED = (
+    ReasonCode.NO_MODEL,
+    ReasonCode.NO_BATCH,
+    ReasonCode.NO_COMMAND,
+    ReasonCode.UNRESOLVED_VARIABLE,
+)
+"""What a script, a variable or a file of a ConfigMap would answer."""
 MAX_PROBLEMS = 50
 """More of one document help nobody."""
 _PLACEHOLDERS: tuple[tuple[str, object], ...] = (
@@ -87,7 +94,7 @@ def read_unit(unit: Unit, *, workload: Workload, documents: Documents = NO_DOCUM
     files = Files(unit.program, lookup, characters=budget.documents)
     commands = commands_of(container, budget, files)
     draft = read_programs(container, commands, unit, workload, given=annotation.document)
-    is_silent = not annotation.document and not annotation.problems
+    is_silent = not (annotation.document or annotation.problems or annotation.reference)
     if is_silent and (draft is None or draft.is_idle):
         return Reading(
             skip=ReasonCode.NO_TRAINING,
@@ -101,18 +108,20 @@ def read_unit(unit: Unit, *, workload: Workload, documents: Documents = NO_DOCUM
     warnings = (*_request_warnings(unit), *draft.warnings, *doubts, *conflicts(annotation, draft))
     spec, invalid = _check(document, annotation, unit)
     unknowns = (
-        *annotation.problems,
-        *invalid,
         *_open(draft, annotation),
         *absent,
         *_missing(document, draft, unit),
         *_budget(unit),
         *workload.problems,
     )
-    if annotation.reference is not None and unknowns:
-        unknowns = (*unknowns, annotation.reference)
+    mistakes = (*annotation.problems, *invalid)
+    if annotation.reference is not None and (mistakes or unknowns):
+        mistakes = (*mistakes, annotation.reference)
     elif annotation.reference is not None:
         warnings = (*warnings, f"{annotation.reference.path}: {annotation.reference.reason}")
+    else:
+        unknowns = (*_lacking(lookup, unknowns, unit), *unknowns)
+    unknowns = (*mistakes, *unknowns)
     return Reading(
         spec=None if unknowns else spec,
         sources=sources,
@@ -236,6 +245,24 @@ def _missing(document: Mapping[str, Any], draft: Draft, unit: Unit) -> Iterator[
                 continue
             yield Finding(
                 code=code, path=unit.container_path, reason=f"no {what} is given", hint=HINT
+            )
+
+
+def _lacking(lookup: Lookup, unknowns: Sequence[Finding], unit: Unit) -> Iterator[Finding]:
+    """Yield the ConfigMaps that are not there, where one may say what *unknowns* ask for.
+
+    They come first: what is inside of one is asked of nobody else.
+    """
+    if not unknowns or unknowns[0].code not in _ASKED:
+        return
+    for reference, problem in lookup.lacking.items():
+        kind, _, name = reference.partition("/")
+        if kind == "configmap":
+            yield Finding(
+                code=ReasonCode.DOCUMENT,
+                path=unit.container_path,
+                reason=f"the ConfigMap {name:.120}, which it refers to, {problem}",
+                hint=unknowns[0].hint,
             )
 
 

@@ -176,7 +176,7 @@ class Syntax(WordReader):
             self.end_command(")")
             if self.flow.top is not None and self.flow.top.kind == "(":
                 self.close_block()
-        elif self.word.name is not None and not self.word_text().partition("=")[2]:
+        elif self._awaits_value():
             self.at += 1
             self._array()
         elif self.defined is not None and pair:
@@ -195,6 +195,13 @@ class Syntax(WordReader):
             start = self.at
             self.at = closing(self.text, start, "(", ")")
             self.unresolved(self.text[start : self.at])
+
+    def _awaits_value(self) -> bool:
+        """Return whether the word is `NAME=` or `NAME+=` yet: no longer one is put together."""
+        name, length = self.word.name, self.word.length
+        if name is None or length > len(name) + len("+="):
+            return False
+        return self.word_text().removeprefix(name) in ("=", "+=")
 
     def _arithmetic(self) -> None:
         """Skip `(( … ))`, and note what it may set."""

@@ -5,13 +5,15 @@ Review, moments -> Asked
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from admission.codes import Action, Mode, Steer, Verdict
 from admission.estimates import AskingPool
+from admission.metric_values import Admission
 from admission.review import Review
-from admission.values import Judgement, NodeClass
+from admission.values import NodeClass
 
 
 class Cluster(Protocol):
@@ -34,10 +36,11 @@ class Cluster(Protocol):
 class Counting(Protocol):
     """Who counts reviews: the metrics."""
 
-    def reviewed(
-        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
-    ) -> None:
-        """Count one answered review."""
+    def reviews(
+        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str
+    ) -> Callable[[float], None]:
+        """Return what counts one answered review of these, by the seconds that it took."""
+        ...
 
     def read(self, source: str) -> None:
         """Count where a job's model was read from."""
@@ -45,7 +48,7 @@ class Counting(Protocol):
     def unknown(self, code: str) -> None:
         """Count one reason for `unknown`."""
 
-    def admitted(self, judgement: Judgement, *, name: str) -> None:
+    def admitted(self, admission: Admission, *, name: str) -> None:
         """Count what a job that was admitted will take."""
 
     def steered(self, kind: str) -> None:
@@ -61,10 +64,12 @@ class Counting(Protocol):
 class NoBooks:
     """Counts nothing: what is judged is no review."""
 
-    def reviewed(
-        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str, seconds: float
-    ) -> None:
+    def reviews(
+        self, *, kind: str, verdict: Verdict, action: Action, mode: Mode, cache: str
+    ) -> Callable[[float], None]:
         """Count nothing."""
+        del kind, verdict, action, mode, cache
+        return lambda _: None
 
     def read(self, source: str) -> None:
         """Count nothing."""
@@ -72,7 +77,7 @@ class NoBooks:
     def unknown(self, code: str) -> None:
         """Count nothing."""
 
-    def admitted(self, judgement: Judgement, *, name: str) -> None:
+    def admitted(self, admission: Admission, *, name: str) -> None:
         """Count nothing."""
 
     def steered(self, kind: str) -> None:
@@ -91,6 +96,8 @@ class Asked:
 
     review: Review
     estimator: AskingPool
+    classes: tuple[NodeClass, ...]
+    """Those of the cluster as it began: nodes that come or go meanwhile are the next review's."""
     started: float
     ends: float
     is_small: bool

@@ -7,7 +7,6 @@ Pure. An annotation counts only where workloads may loosen their own check.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
 
@@ -15,7 +14,6 @@ from admission.exemption import Exemption, moment_of, moment_text
 from admission.plaintext import plain
 from admission.policy_settings import ExemptionSettings, PolicySettings
 from admission.review import Review
-from admission.values import Json
 
 ANNOTATION = "vramgate.dev/exempt-until"
 
@@ -24,7 +22,7 @@ def exemption_of(
     review: Review, settings: PolicySettings, *, now: datetime
 ) -> tuple[Exemption | None, str]:
     """Return the exemption that lasts longest, and what to say where one does not count."""
-    own, remark = _annotated(_metadata(review), settings, now=now)
+    own, remark = _annotated(review, settings, now=now)
     given = [
         Exemption(until=each.until, source="settings", reason=each.reason)
         for each in settings.exemptions
@@ -38,11 +36,15 @@ def exemption_of(
     return None, remark
 
 
+def says_exempt(review: Review) -> bool:
+    """Return whether the object says that it is exempt."""
+    return ANNOTATION in review.annotations
+
+
 def _annotated(
-    metadata: Json, settings: PolicySettings, *, now: datetime
+    review: Review, settings: PolicySettings, *, now: datetime
 ) -> tuple[tuple[Exemption, ...], str]:
-    annotations = metadata.get("annotations")
-    text = annotations.get(ANNOTATION) if isinstance(annotations, Mapping) else None
+    text = review.annotations.get(ANNOTATION)
     if text is None:
         return (), ""
     if not settings.workloads_may_loosen:
@@ -60,16 +62,5 @@ def _is_meant(exemption: ExemptionSettings, review: Review) -> bool:
     return (
         exemption.namespace == review.namespace
         and exemption.kind in (None, review.kind)
-        and fnmatchcase(_name(review), exemption.name)
+        and fnmatchcase(review.title, exemption.name)
     )
-
-
-def _name(review: Review) -> str:
-    """Return the object's name, or what the API server will make one of."""
-    metadata = _metadata(review)
-    return review.name or str(metadata.get("name") or metadata.get("generateName") or "")
-
-
-def _metadata(review: Review) -> Json:
-    metadata = review.object.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}

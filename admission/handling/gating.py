@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from admission.codes import Operation, ReasonCode, Steer
+from admission.codes import NOT_YET, Operation, Steer
 from admission.decision import OBSERVED_KINDS
 from admission.policy_settings import SteeringSettings
 from admission.review import Review
@@ -37,7 +37,7 @@ def is_to_wait(
     metadata, spec = (_mapping(review.object.get(key)) for key in ("metadata", "spec"))
     if spec.get("nodeName") or is_queued(metadata) or recorded(metadata) or _serves(metadata):
         return False
-    return any(judged.reason == ReasonCode.LATE for judged in judgement.units)
+    return any(judged.reason in NOT_YET for judged in judgement.units)
 
 
 def _serves(metadata: Json) -> bool:

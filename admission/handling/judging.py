@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from admission.codes import Action, Operation, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of
-from admission.handling.asked import Asked, Cluster
+from admission.handling.asked import Asked
 from admission.judge.conclusion import conclude
 from admission.judge.judging import judge_views, judged_late
 from admission.judge.rounds import TimedFetching, in_rounds
@@ -31,18 +31,16 @@ Read = tuple[Workload, Views]
 
 
 class Judging:
-    """Judges reviews with what the cluster and the estimator say."""
+    """Judges reviews with what their cards, documents and the estimator say."""
 
     def __init__(
         self,
         *,
-        cluster: Cluster,
         reader: ReviewReader,
         sources: TimedFetching | None,
         clock: Callable[[], float],
         learnt: Learnt | None = None,
     ) -> None:
-        self._cluster = cluster
         self._reader = reader
         self._sources = sources
         self._clock = clock
@@ -55,7 +53,7 @@ class Judging:
             return await self._reader.read(
                 asked.review,
                 obj,
-                classes=self._cluster.classes,
+                classes=asked.classes,
                 seconds=asked.ends - self._clock(),
                 is_small=asked.is_small,
                 expands=asked.expands,

@@ -18,7 +18,7 @@ from admission.codes import Action, Mode, Verdict
 from admission.codes import Operation as Request
 from admission.decision import Change, Policy
 from admission.errors import PatchError
-from admission.handling.asked import Asked, Cluster, Counting
+from admission.handling.asked import Asked, Counting
 from admission.handling.gating import is_to_wait
 from admission.handling.judging import Judging
 from admission.handling.policies import Policies
@@ -47,7 +47,6 @@ class Mutating:
 
     judging: Judging
     policies: Policies
-    cluster: Cluster
     metrics: Counting
     seen: Seen = field(default_factory=Seen)
     """What was found of the cluster's nodes."""
@@ -87,8 +86,8 @@ class Mutating:
             Steering(
                 steer=steer,
                 permission=permission,
-                classes=self.cluster.classes,
-                seen=self.seen.among(self.cluster.classes),
+                classes=asked.classes,
+                seen=self.seen.among(asked.classes),
                 is_update=review.operation is Request.UPDATE,
                 renews=asked.renews,
                 relaxes=asked.relaxes,

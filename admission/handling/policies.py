@@ -5,18 +5,17 @@ Review, settings, Cluster, now -> Policy, Steer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from admission.codes import Action, Mode, Steer
 from admission.decision import Policy
 from admission.handling.asked import Cluster
-from admission.handling.exemptions import exemption_of
+from admission.handling.exemptions import exemption_of, says_exempt
 from admission.inventory import mode_label, steer_label
 from admission.policy_settings import PolicySettings, SteeringSettings
 from admission.review import Review
-from admission.values import Json
 
 
 def utc_now() -> datetime:
@@ -48,21 +47,24 @@ class Policies:
             remark=remark,
         )
 
+    def passing(self, review: Review) -> Hashable:
+        """Return what of the policy may be otherwise when the same object is looked at again."""
+        cluster, exemptions = self.cluster, self.policy.exemptions
+        labels = (cluster.mode_of(review.namespace), cluster.steer_of(review.namespace))
+        if not exemptions and not says_exempt(review):
+            return labels
+        return (*labels, exemption_of(review, self.policy, now=self.now()))
+
     def mode_of(self, review: Review) -> Mode:
         """Return the mode: the object's own where it may, the namespace's, the install's."""
-        own = mode_label(_metadata(review)) if self.policy.workloads_may_loosen else None
+        own = mode_label(review.metadata) if self.policy.workloads_may_loosen else None
         return own or self.cluster.mode_of(review.namespace) or self.policy.mode
 
     def steer(self, review: Review, mode: Mode) -> Steer:
         """Return how hard to steer: as the object's label says, the namespace's, the settings."""
         return (
-            steer_label(_metadata(review))
+            steer_label(review.metadata)
             or self.cluster.steer_of(review.namespace)
             or self.steering.default
             or _BY_MODE[mode]
         )
-
-
-def _metadata(review: Review) -> Json:
-    metadata = review.object.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else {}

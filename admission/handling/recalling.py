@@ -11,20 +11,21 @@ finds an answer has sent all that it was made of. Not for several threads.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from admission.cache import Cache
 from admission.codes import Operation
 from admission.errors import RequestError
-from admission.estimates import AskingPool, Known
+from admission.estimates import EstimatePool, Known
 from admission.handling.asked import Asked
+from admission.handling.counting import Entry
 from admission.handling.policies import Policies
 from admission.learning.floors import Learnt
-from admission.response import Answer
+from admission.response import Readdressed
 from admission.review import Review, Route, read_review
 from admission.values import Json, Judgement, NodeClass
 
@@ -35,16 +36,13 @@ MOST_ASKED = 1024
 MAX_TEXT = 8 << 10
 """Bytes of JSON in one question: what is parsed of it takes five times as much, and is kept."""
 
-NAMING = frozenset(
-    {"creationTimestamp", "generation", "managedFields", "name", "resourceVersion", "uid"}
-)
+NAMING = ("creationTimestamp", "generation", "managedFields", "name", "resourceVersion", "uid")
 """Of an object's metadata, what the API server keeps of it and what tells it from its like."""
-_ASIDE = frozenset({"uid", "name", "object"})
+_ASIDE = ("uid", "name", "object")
 """Of a request, what is the question's own, and what is looked at by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(NamedTuple):
     """One review that may have been answered before."""
 
     digest: bytes
@@ -55,19 +53,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """One answer, and what the books need of it."""
+    """One answer, and what is written of it."""
 
-    answer: Answer
-    uid: str
-    """Whom it was given to."""
-    judgement: Judgement
-    num_operations: int
+    answer: Readdressed
+    entry: Entry
     known: tuple[Known, ...]
     """The estimates that it rests on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grounds:
+class Grounds(NamedTuple):
     """What answers rest on beside their question: each is another one once it has changed."""
 
     settings: object
@@ -95,12 +89,13 @@ class Recalled:
         self._asked: Cache[Hashable, bool] = Cache(entries=MOST_ASKED)
         """What was asked once: as a rule it is not asked again."""
 
-    def find(self, memory: Memory, estimator: AskingPool) -> Given | None:
-        """Return what was answered, if *estimator* still remembers all that it rests on."""
+    def find(self, memory: Memory, pool: EstimatePool) -> Given | None:
+        """Return what was answered, if *pool* still remembers all that it rests on."""
         self._stand_on(memory.grounds)
         given = self._given.get(memory.key)
-        if given is None or any(estimator.remembered(*known) is None for known in given.known):
-            return None
+        for digest, devices in given.known if given is not None else ():
+            if pool.remembered(digest, devices) is None:
+                return None
         return given
 
     def keep(self, memory: Memory, given: Given) -> None:
@@ -121,14 +116,13 @@ class Recalled:
             self._grounds, self._given = grounds, Cache(entries=self._entries)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(NamedTuple):
     """The place of one question's answer: what holds as it is asked."""
 
     question: Question
     grounds: Grounds
     told: Hashable
-    """Policy and steering, as settings, namespace, object and clock have them."""
+    """What namespace and clock say of the policy."""
 
     @property
     def key(self) -> Hashable:
@@ -152,14 +146,12 @@ def memory_of(
     review = question.review
     if learnt is not None and any(map(learnt.knows_jobs_of, _namespaces(review))):
         return None
-    policy = policies.of(review)
     grounds = Grounds(
         settings=settings,
         classes=classes,
         num_lessons=learnt.num_lessons if learnt is not None else 0,
     )
-    told = (policy, policies.steer(review, policy.mode))
-    return Memory(question=question, grounds=grounds, told=told)
+    return Memory(question=question, grounds=grounds, told=policies.passing(review))
 
 
 def is_lasting(asked: Asked, judgement: Judgement, *, now: float) -> bool:
@@ -177,7 +169,7 @@ def question_of(document: object, route: Route) -> Question | None:
     """
     try:
         review = read_review(document)
-        if review.operation is not Operation.CREATE or not isinstance(document, Mapping):
+        if review.operation is not Operation.CREATE or not isinstance(document, dict):
             return None
         text = orjson.dumps([route, *_asked(document["request"], review.object)])
     except (RequestError, orjson.JSONEncodeError):
@@ -191,13 +183,12 @@ def question_of(document: object, route: Route) -> Question | None:
 def nameless(obj: Json) -> Json:
     """Return *obj* as a question has it: without what names it."""
     metadata = obj.get("metadata")
-    return {**obj, "metadata": _without(metadata, NAMING)} if isinstance(metadata, Mapping) else obj
+    return {**obj, "metadata": _without(metadata, NAMING)} if isinstance(metadata, dict) else obj
 
 
 def _namespaces(review: Review) -> set[str]:
     """Return the namespace of *review*, and the one that its object names."""
-    metadata = review.object.get("metadata")
-    own = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    own = review.metadata.get("namespace")
     return {review.namespace, *([own] if isinstance(own, str) else [])}
 
 
@@ -205,5 +196,8 @@ def _asked(request: Json, obj: Json) -> tuple[Any, ...]:
     return _without(request, _ASIDE), nameless(obj)
 
 
-def _without(mapping: Json, left_out: frozenset[str]) -> Json:
-    return {key: value for key, value in mapping.items() if key not in left_out}
+def _without(mapping: Json, left_out: Sequence[str]) -> Json:
+    left = {**mapping}
+    for key in left_out:
+        left.pop(key, None)
+    return left

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.codes import NOT_YET, OURS, Action, Mode, ReasonCode, Verdict
 from admission.decision import Change, Policy, action_of, is_observed, worst_verdict
 from admission.message.learnt import learnt_text
 from admission.message.sentences import MAX_MESSAGE, bounded, hints_of, message_of, warnings_of
@@ -33,8 +33,8 @@ def conclude(
         verdict,
         workload,
         change=change,
-        is_late=problem is None and all(judged.reason == ReasonCode.LATE for judged in deciding),
-        is_certain=problem is not None or any(judged.reading.is_certain for judged in deciding),
+        is_late=problem is None and all(judged.reason in NOT_YET for judged in deciding),
+        is_certain=problem is not None or any(map(_may_deny, deciding)),
     )
     action, strictly = decided(policy=policy), decided(policy=policy.strict())
     is_spared = policy.mode is not Mode.OFF and strictly is Action.DENY and action is not strictly
@@ -54,6 +54,11 @@ def conclude(
         is_spared=is_spared,
         exemption=policy.exemption if is_spared else None,
     )
+
+
+def _may_deny(judged: UnitJudgement) -> bool:
+    """Return whether a denial may rest on *judged*: its program was seen, nothing of ours broke."""
+    return judged.reading.is_certain and judged.reason not in OURS
 
 
 def deciding_unit(judgement: Judgement) -> UnitJudgement | None:
@@ -115,4 +120,4 @@ def _warnings(
 def _cache(units: Iterable[UnitJudgement]) -> str:
     """Return `late` if an answer was; who owns the cache knows whether others hit it."""
     reasons = {judged.reason for judged in units if judged.verdict is Verdict.UNKNOWN}
-    return "late" if ReasonCode.LATE in reasons else "none"
+    return "late" if reasons & {*NOT_YET} else "none"

@@ -9,7 +9,7 @@ makes or spares a denial.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -122,6 +122,3 @@ def _broken_down(parts: Breakdown, *, raw: int, peak: int) -> Breakdown:
     largest = max(names, key=lambda name: scaled[name])
     scaled[largest] += peak - sum(scaled.values())
     return parts.model_copy(update=scaled)
-
-
-Correct = Callable[["Estimate"], "Estimate"]

@@ -14,14 +14,23 @@ from admission.values import ClassVerdict, Finding
 from estimator.errors import (
     EstimateTimeoutError,
     EstimatorError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     SpecError,
     UnsupportedJobError,
 )
 
 FAULT = "its estimate failed, which is our fault"
+UNAVAILABLE = "its GPU memory could not be worked out: the estimator could not be asked"
+OUT_OF_MEMORY = "its estimate ran out of the estimator's own memory, on the host"
 REPORT_HINT = "report it: it is a bug of vramgate, and an annotation cannot help"
+AGAIN_HINT = (
+    "it was let through unjudged; the controller takes it up again where it runs, "
+    "or submit it again"
+)
 MEMORY_HINT = "report it; an operator can raise workers.memoryBytes in the settings"
+_OWN_WORDS = (FAULT, UNAVAILABLE, OUT_OF_MEMORY)
+"""Before what our own processes said."""
 
 _OBSTACLE_HINTS = {
     Stage.TAINT: "add a toleration for it, if the job is meant to run there",
@@ -60,17 +69,25 @@ def failed(error: EstimatorError) -> tuple[Finding, ...]:
             )
         case EstimateTimeoutError():
             return (Finding(code=ReasonCode.LATE, path="", reason=late().reason, hint=error.hint),)
+        case EstimatorUnavailableError():
+            return (_ours(ReasonCode.ESTIMATOR_UNAVAILABLE, UNAVAILABLE, error, AGAIN_HINT),)
         case MemoryLimitError():
-            reason, hint = "its estimate took more memory than one estimate may", MEMORY_HINT
+            hint = error.hint or MEMORY_HINT
+            return (_ours(ReasonCode.ESTIMATOR_FAILED, OUT_OF_MEMORY, error, hint),)
         case _:
-            reason, hint = f"{FAULT}: {plain(error.message, limit=300)}", REPORT_HINT
-    hint = error.hint or hint
-    return (Finding(code=ReasonCode.ESTIMATOR_FAILED, path="", reason=reason, hint=hint),)
+            hint = error.hint or REPORT_HINT
+            return (_ours(ReasonCode.ESTIMATOR_FAILED, FAULT, error, hint),)
+
+
+def _ours(code: ReasonCode, words: str, error: EstimatorError, hint: str) -> Finding:
+    """Return *words* with what our own process said, which `told_reason` leaves out again."""
+    reason = f"{words}: {plain(error.message, limit=300)}"
+    return Finding(code=code, path="", reason=reason, hint=hint)
 
 
 def is_fault(finding: Finding) -> bool:
-    """Return whether our own code is the reason."""
-    return finding.code == ReasonCode.ESTIMATOR_FAILED
+    """Return whether our own code, or the lack of a process of it, is the reason."""
+    return finding.code in (ReasonCode.ESTIMATOR_FAILED, ReasonCode.ESTIMATOR_UNAVAILABLE)
 
 
 def told_reason(finding: Finding) -> str:
@@ -79,8 +96,8 @@ def told_reason(finding: Finding) -> str:
     What our own code said of its failure is for whoever reports it: `explain` shows it. The path,
     which the sentence has already, is not said twice.
     """
-    if finding.reason.startswith(FAULT):
-        return FAULT
+    if is_fault(finding):
+        return next((it for it in _OWN_WORDS if finding.reason.startswith(it)), FAULT)
     return finding.reason.removeprefix(f"{finding.path}: ") if finding.path else finding.reason
 
 

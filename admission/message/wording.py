@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from admission.capacity.eligibility import closing_taints
-from admission.codes import ReasonCode, Verdict
+from admission.codes import NOT_YET, ReasonCode, Verdict
 from admission.decision import Cause, best_of, budget_of
 from admission.message.findings import told_reason
 from admission.message.hints import fitting_changes
@@ -236,8 +236,8 @@ def _unknown(judged: UnitJudgement) -> Wording:
     if not judged.findings:
         return Wording(need="cannot tell how much GPU memory it needs")
     first, *others = judged.findings
-    if first.code == ReasonCode.LATE:
-        need = first.reason
+    if first.code in NOT_YET:
+        need = told_reason(first)
     elif first.code == ReasonCode.NO_CLASS:
         need = f"cannot tell whether it fits: {first.reason}"
     else:

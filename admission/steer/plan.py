@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from admission.codes import ReasonCode, Steer, Verdict
+from admission.codes import NOT_YET, Steer, Verdict
 from admission.steer.affinity import has_terms, missing_of, with_terms, without_terms
 from admission.steer.candidates import Candidate, candidates_of
 from admission.steer.narrowing import narrowed
@@ -228,4 +228,4 @@ def _stays(
 
 
 def _is_late(units: Sequence[UnitJudgement]) -> bool:
-    return any(judged.reason == ReasonCode.LATE for judged in units)
+    return any(judged.reason in NOT_YET for judged in units)

@@ -128,7 +128,9 @@ class MxnetPool:
                 self._free[size] -= 1
             elif not self._take(size):
                 return False
-            self._hold(size)
+            self._held += size
+            if self._held > self.edge:
+                self.edge = self._held
         self._sizes[tensor] = size
         self.allocated += abs(size)
         return True
@@ -179,13 +181,9 @@ class MxnetPool:
             self.reserved += before
             return False
         self._scratch = size
-        self._hold(size - before)
+        self._held += size - before
+        self.edge = max(self.edge, self._held)
         return True
-
-    def _hold(self, size: int) -> None:
-        self._held += size
-        if self._held > self.edge:
-            self.edge = self._held
 
 
 def pool_policy(

@@ -66,5 +66,11 @@ def load(framework: str) -> Frontend:
             f"framework: '{framework}' needs the package '{error.name}', which is not installed",
             code=UnknownCode.FRAMEWORK,
             path="framework",
-            hint=f"pip install 'vramgate[{EXTRAS[Framework(framework)]}]'",
+            hint=install_hint(Framework(framework)),
         ) from error
+
+
+def install_hint(framework: Framework) -> str:
+    """Return how whoever runs us gets *framework*: who submits a job rarely can."""
+    extra = EXTRAS[framework]
+    return f"an image with it (EXTRA={extra} or frameworks), or pip install 'vramgate[{extra}]'"

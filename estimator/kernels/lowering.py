@@ -51,6 +51,11 @@ SCRATCH_STREAMS = {AllocatorKind.POOL: SCRATCH_STREAM}
 """Stream of scratch outside of a private pool; 0 for allocators that hand it out as any block."""
 
 
+SizedBlock = tuple[int, tuple[int, ...]]
+"""A block's size at one end, and the sizes to try after that fails."""
+Sized = tuple[SizedBlock, ...]
+
+
 class End(Enum):
     """Which end of every workspace's range a program takes."""
 
@@ -118,12 +123,17 @@ class _Lowering:
     choices: dict[int, tuple[int, ...]] = field(default_factory=dict)
     handles: set[tuple[str, str]] = field(default_factory=set)
     """Threads and libraries whose handle has its workspace."""
+    stream: int = 0
+    """Where scratch memory is outside of a private pool."""
+    has_pools: bool = False
     pool: int = 0
     """The private pool that memory was last asked of, 0 outside of any."""
     pooled: dict[tuple[str, str], int] = field(default_factory=dict)
     """The same workspaces inside the pool, and their tensors."""
     known: dict[int, Scratch] = field(default_factory=dict)
     """Scratch by kernel id: a kernel in it has been called before."""
+    sized: dict[int, tuple[Sized, ...]] = field(default_factory=dict)
+    """What each call of such a kernel takes, group by group."""
     assumptions: dict[Assumption, None] = field(default_factory=dict)
     unknowns: dict[str, Unknown] = field(default_factory=dict)
 
@@ -139,6 +149,8 @@ class _Lowering:
         for tensor, stream in enumerate(trace.streams if MANAGED in trace.streams else b""):
             if stream == MANAGED_STREAM:
                 self.sizes[tensor] = 0
+        self.has_pools = max(trace.streams, default=0) >= FIRST_PRIVATE_POOL
+        self.stream = SCRATCH_STREAMS.get(trace.allocator, 0)
         self.roles += trace.roles
         self.streams += trace.streams
         start = 0
@@ -171,6 +183,8 @@ class _Lowering:
         if self.pooled:
             start = self.leave_pool(start, end)
         self.append(start, end)
+        if not self.has_pools:
+            return
         last = self.trace.kinds.rfind(EventKind.ALLOC, start, end)
         if last >= 0:
             stream = self.trace.streams[self.trace.ids[last]]
@@ -200,17 +214,23 @@ class _Lowering:
         kernel = self.trace.kernels[identifier]
         if kernel.operator in matmul.OPERATORS:
             self.open_handle(kernel, place)
-        scratch = self.known.get(identifier)
-        if scratch is None:
+        groups = self.sized.get(identifier)
+        if groups is None:
             scratch = self.known[identifier] = self.scratch(identifier)
             for group in scratch.search:
-                self.take(group, place)
-        for group in scratch.groups:
-            self.take(group, place)
+                self.take(self.sized_group(group), place)
+            groups = tuple(self.sized_group(group) for group in scratch.groups)
+            self.sized[identifier] = groups
+        for blocks in groups:
+            self.take(blocks, place)
 
-    def take(self, group: Group, place: int) -> None:
-        """Append the allocations of *group* and their frees."""
-        tensors = [self.allocate(block, place) for block in group if self.size(block) > 0]
+    def sized_group(self, group: Group) -> Sized:
+        """Return the blocks of *group* that take memory at this end."""
+        return tuple(block for block in map(self.sized_block, group) if block[0] > 0)
+
+    def take(self, blocks: Sized, place: int) -> None:
+        """Append the allocations of *blocks* and their frees."""
+        tensors = [self.allocate(block, place) for block in blocks]
         for tensor in reversed(tensors):
             self.event(EventKind.FREE, tensor, place)
 
@@ -225,7 +245,7 @@ class _Lowering:
             handle = (thread, library)
             if not nbytes or handle in (self.pooled if self.pool else self.handles):
                 continue
-            tensor = self.allocate(Block(nbytes=nbytes), place)
+            tensor = self.allocate((nbytes, ()), place)
             if self.pool:
                 self.pooled[handle] = tensor
             else:
@@ -259,22 +279,22 @@ class _Lowering:
             reason="no rule for the scratch memory of this operator; none is charged",
         )
 
-    def size(self, block: Block) -> int:
-        """Return the size of *block* at this end of the range."""
+    def sized_block(self, block: Block) -> SizedBlock:
+        """Return the size of *block* at this end of the range, and the smaller choices."""
+        size = block.nbytes
         if self.end is End.LOW and block.least is not None:
-            return block.least
-        if self.end is End.HIGH and block.most is not None:
-            return block.most
-        return block.nbytes
+            size = block.least
+        elif self.end is End.HIGH and block.most is not None:
+            size = block.most
+        return size, tuple(choice for choice in block.choices if choice < size)
 
-    def allocate(self, block: Block, place: int) -> int:
+    def allocate(self, block: SizedBlock, place: int) -> int:
         """Append a scratch tensor and its allocation; return its id."""
         tensor = len(self.sizes)
-        size = self.size(block)
+        size, smaller = block
         self.sizes.append(size)
         self.roles.append(Role.WORKSPACE)
-        self.streams.append(self.pool or SCRATCH_STREAMS.get(self.trace.allocator, 0))
-        smaller = tuple(choice for choice in block.choices if choice < size)
+        self.streams.append(self.pool or self.stream)
         if smaller:
             self.choices[tensor] = smaller
         self.event(EventKind.ALLOC, tensor, place)

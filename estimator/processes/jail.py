@@ -67,16 +67,26 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def hide_memory() -> bool:
+    """Return whether others of the same user are kept from the memory of this process.
+
+    From its variables, descriptors and `/proc/PID` too; it leaves no core file. Root may look
+    still. What it executes, its templates, is as any other process until it asks for the same.
+    """
+    return kernel.control(kernel.SET_DUMPABLE, 0)
+
+
 def confine(
     *, memory_bytes: int, wall_seconds: float | None = None, reads: Iterable[str] = ()
 ) -> Isolation:
     """Limit and isolate this process, which reads, computes and answers, and ends alone.
 
-    *memory_bytes* is private memory from here on; without *wall_seconds* it lives for ever. It
-    may open what lies under *reads* beside the program's own files.
+    *memory_bytes* is private memory from here on; without *wall_seconds* it lives for ever, and
+    sets a timer for each question itself. It may open what lies under *reads* beside the program's
+    own files.
     """
     limit(memory_bytes=memory_bytes, wall_seconds=wall_seconds)
-    return isolate(reads=reads)
+    return isolate(reads=reads, sets_timer=wall_seconds is None)
 
 
 def limit(*, memory_bytes: int, wall_seconds: float | None = None) -> None:
@@ -89,15 +99,19 @@ def limit(*, memory_bytes: int, wall_seconds: float | None = None) -> None:
     _lower(resource.RLIMIT_FSIZE, 0)
 
 
-def isolate(*, forks: bool = False, reads: Iterable[str] = ()) -> Isolation:
+def isolate(
+    *, forks: bool = False, reads: Iterable[str] = (), sets_timer: bool = False
+) -> Isolation:
     """Keep this process from all that is not its own; *forks*: it may start and end forks.
 
-    Others of the same user are kept from its memory too.
+    The timer that is to end it stays as it is, unless it *sets_timer*. Others of the same user are
+    kept from its memory too.
     """
-    kernel.control(kernel.SET_DUMPABLE, 0)
+    hide_memory()
     of_forks = ("/proc",) if forks else ()  # each has a folder of its own there
     files = landlock.restrict(reads=(*readable(), *of_forks, *reads))
-    rules = seccomp.server_rules() if forks else seccomp.worker_rules(os.getpid())
+    alone = seccomp.worker_rules(os.getpid(), sets_timer=sets_timer)
+    rules = seccomp.server_rules() if forks else alone
     return Isolation(system_calls=seccomp.install(rules), files=files)
 
 

@@ -10,6 +10,7 @@ import errno
 
 # linux/prctl.h
 SET_PARENT_DEATH_SIGNAL = 1
+GET_DUMPABLE = 3
 SET_DUMPABLE = 4
 SET_NAME = 15
 GET_NAME = 16

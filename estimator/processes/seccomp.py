@@ -77,6 +77,7 @@ _GROUPS = (
     system_calls.NETWORK,
     system_calls.PROGRAMS,
     system_calls.PROCESSES,
+    system_calls.TIMERS,
     system_calls.MEMORY_OF_OTHERS,
     system_calls.FILES,
     system_calls.MOUNTS,
@@ -89,13 +90,16 @@ _NUMBERS = {
     for group in (*_GROUPS, system_calls.CHECKED, system_calls.UNSEEN)
     for name, numbers in group.items()
 }
-_FOR_FORKS = ("fork", "vfork", "seccomp", "setrlimit")
+_FOR_FORKS = ("fork", "vfork", "seccomp", "setrlimit", "setitimer")
 """What a process needs that forks, and whose forks limit themselves."""
 
 
-def worker_rules(pid: int) -> Mapping[str, Rule]:
-    """Return what process *pid* is held to, which reads, computes and answers, and ends alone."""
-    return {
+def worker_rules(pid: int, *, sets_timer: bool = False) -> Mapping[str, Rule]:
+    """Return what process *pid* is held to, which reads, computes and answers, and ends alone.
+
+    The timer that is to end it was set before, unless it *sets_timer* itself, for each question.
+    """
+    rules = {
         **_denied(),
         "open": _without_bits(1, _OPENS_TO_CHANGE),
         "openat": _without_bits(2, _OPENS_TO_CHANGE),
@@ -114,6 +118,9 @@ def worker_rules(pid: int) -> Mapping[str, Rule]:
         "ioctl": _only(1, _HARMLESS_IOCTLS),
         "fcntl": (*_if(1, _FCNTLS_ON_OTHERS, DENY), ALLOW),
     }
+    if sets_timer:
+        del rules["setitimer"]
+    return rules
 
 
 def server_rules() -> Mapping[str, Rule]:

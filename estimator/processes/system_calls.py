@@ -61,6 +61,13 @@ PROCESSES: Mapping[str, Numbers] = {
 }
 """New processes, signals, and what changes how others run."""
 
+TIMERS: Mapping[str, Numbers] = {
+    "setitimer": (38, 103),
+    "alarm": (37, None),
+    "timer_create": (222, 107),
+}
+"""Signals at a time: with them a process takes away the timer that is to end it."""
+
 MEMORY_OF_OTHERS: Mapping[str, Numbers] = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),

@@ -34,6 +34,13 @@ def unknowns_of(spec: JobSpec) -> tuple[Unknown, ...]:
             "one reduce bucket: with overlap_comm, which is off by default, there are two",
         ),
         (
+            parallel.strategy is Strategy.ZERO3,
+            "parallelism.zero",
+            "blocks are gathered one after the other: weights that are fetched ahead "
+            "(prefetchElements) or kept for their next use (DeepSpeed's max_live_parameters, 1e9 "
+            "elements by default) are left out",
+        ),
+        (
             parallel.expert_parallel > 1,
             "parallelism.expertParallel",
             "tokens are taken as evenly spread; buffers of the all-to-all are left out",

@@ -104,7 +104,7 @@ class JobSpec(Part):
 
 
 STATED: Mapping[str, tuple[str, ...]] = {
-    "training": ("compile", "keep_outputs", "use_cache"),
+    "training": ("compile", "keep_outputs", "optimizer", "use_cache"),
     "quantization": ("skip_modules",),
     "adapter": ("rank",),
     "parallelism": ("context_parallel", "data_parallel", "shard_group", "zero"),

@@ -44,7 +44,8 @@ def _problem(item: Any) -> Problem:
             return Problem(path=path, message="missing; it is required")
         case "extra_forbidden":
             key = str(item["loc"][-1])
-            meant = f"; did you mean '{to_camel(key)}'?" if "_" in key else ""
+            is_shown = "_" in key and key == _key(key)
+            meant = f"; did you mean '{to_camel(key)}'?" if is_shown else ""
             return Problem(path=path, message=f"unknown key (value {seen}){meant}")
         case "model_type" | "dict_type":
             return Problem(path=path, message=f"{seen} is not a mapping of keys to values")

@@ -151,7 +151,11 @@ class MixedPrecision(Part):
 
 
 class Zero(Part):
-    """DeepSpeed's bucket sizes, in elements."""
+    """DeepSpeed's bucket sizes, in elements.
+
+    Only `reduce_bucket_elements` moves an estimate: `allgather_bucket_elements` cuts weights that
+    are there anyway, and what stage 3 fetches ahead is a named unknown.
+    """
 
     reduce_bucket_elements: Elements = 500_000_000
     allgather_bucket_elements: Elements = 500_000_000

@@ -9,7 +9,6 @@ or an exit status.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import traceback
 from collections.abc import Callable, Iterator
@@ -78,7 +77,7 @@ def run_fork(lines: Lines, limits: Limits, handler: Handler, *, template: int) -
         reply, status = _confined(handler, lines, limits)
         lines.request.sendall(frame(reply.answer))
         if reply.later is not None and lines.request.recv(len(GO_ON)) == GO_ON:
-            status = _go_on(reply.later, lines, limits)
+            status = _go_on(reply.later, lines)
     finally:
         os._exit(status)
 
@@ -99,10 +98,12 @@ def _confined(handler: Handler, lines: Lines, limits: Limits) -> tuple[Reply, in
     return Reply(answer=encode_error(error)), 0
 
 
-def _go_on(later: Iterator[bytes], lines: Lines, limits: Limits) -> int:
-    """Send what *later* brings, behind everybody else, and return the exit status."""
+def _go_on(later: Iterator[bytes], lines: Lines) -> int:
+    """Send what *later* brings, behind everybody else, and return the exit status.
+
+    The pool ends it after `spare_seconds`; its own timer, of its first question, stays as it is.
+    """
     os.nice(LEAST_PRIORITY)
-    signal.setitimer(signal.ITIMER_REAL, limits.spare_seconds)
     if lines.cudnn is not None:
         lines.cudnn.close()
     try:

@@ -103,9 +103,12 @@ class TemplateProcess(Child[Readiness]):
         return fork
 
     def set_aside(self, fork: Fork) -> None:
-        """Count *fork* no longer: it has answered, and goes on for nobody."""
+        """Count *fork* no longer: it has answered, and goes on for nobody, for so long."""
         if (entry := self._forks.get(fork.number)) is not None:
             entry.is_spare = True
+            entry.timer.cancel()
+            wait = self._limits.spare_seconds
+            entry.timer = self._loop.call_later(wait, self._end_overdue, fork.number)
 
     def end(self, fork: Fork) -> None:
         """Order the end of *fork*, before any fork ordered later."""

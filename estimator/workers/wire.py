@@ -19,6 +19,7 @@ from estimator.device import Device
 from estimator.errors import (
     EstimateTimeoutError,
     EstimatorError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     Problem,
     SpecError,
@@ -32,7 +33,13 @@ from estimator.result import Estimate, Fit
 from estimator.spec import JobSpec, parse_spec
 
 _KINDS: Mapping[str, type[EstimatorError]] = {
-    kind.kind: kind for kind in (TraceError, EstimateTimeoutError, MemoryLimitError)
+    kind.kind: kind
+    for kind in (
+        TraceError,
+        EstimatorUnavailableError,
+        EstimateTimeoutError,
+        MemoryLimitError,
+    )
 }
 
 GO_ON = b"+"

@@ -98,14 +98,13 @@ def test_review_counts_once_under_its_labels() -> None:
     """Kind, verdict, action and mode, and its time under where the estimate came from."""
     metrics = new_metrics()
 
-    metrics.reviewed(
+    metrics.reviews(
         kind="Job",
         verdict=Verdict.OOM,
         action=Action.DENY,
         mode=Mode.ENFORCE,
         cache="hit",
-        seconds=0.004,
-    )
+    )(0.004)
 
     counted = 'vramgate_reviews_total{action="deny",kind="Job",mode="enforce",verdict="oom"}'
     timed = 'vramgate_review_seconds_bucket{cache="hit",le="%s"}'
@@ -120,14 +119,13 @@ def test_labels_from_outside_cannot_make_new_series() -> None:
     before = metrics.text().count(b"\n")
 
     for number in range(50):
-        metrics.reviewed(
+        metrics.reviews(
             kind=f"Kind{number}",
             verdict=Verdict.SKIPPED,
             action=Action.ALLOW,
             mode=Mode.WARN,
             cache=f"cache{number}",
-            seconds=0,
-        )
+        )(0)
         metrics.unknown(f"code{number}")
         metrics.read(f"source{number}")
 

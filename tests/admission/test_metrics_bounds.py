@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from admission.codes import Action, Mode, Verdict
-from admission.metric_values import MOST_CLASSES
+from admission.metric_values import MOST_CLASSES, admission_of
 from admission.metrics import Metrics
 from admission.review import Route
 from admission.values import Judgement, UnitJudgement
@@ -93,7 +93,7 @@ def test_admitted_job_counts_what_all_its_gpus_will_take() -> None:
     metrics = new_metrics()
     before = value(metrics, f"{ADMITTED}{{{LABELS}}}")
 
-    metrics.admitted(judgement(fitting(gpus=4), fitting()), name="train")
+    metrics.admitted(admission_of(judgement(fitting(gpus=4), fitting())), name="train")
 
     assert before == 0
     assert value(metrics, f"{ADMITTED}{{{LABELS}}}") == (4 + 1) * 3 * GIB
@@ -104,7 +104,7 @@ def test_admitted_job_on_a_class_that_is_not_shown_counts_among_the_others() -> 
     metrics = new_metrics()
     metrics.classes([node_class("Other-Card")])
 
-    metrics.admitted(judgement(fitting()), name="train")
+    metrics.admitted(admission_of(judgement(fitting())), name="train")
 
     assert value(metrics, f"{ADMITTED}{{{OTHERS}}}") == 3 * GIB
     assert value(metrics, f"{ADMITTED}{{{LABELS}}}") is None
@@ -115,7 +115,7 @@ def test_unit_without_estimate_adds_nothing() -> None:
     metrics = new_metrics()
     before = metrics.text()
 
-    metrics.admitted(judgement(judged(Verdict.UNKNOWN, reason="late")), name="train")
+    metrics.admitted(admission_of(judgement(judged(Verdict.UNKNOWN, reason="late"))), name="train")
 
     assert metrics.text() == before
 
@@ -124,7 +124,7 @@ def test_workloads_are_shown_only_where_it_is_asked_for() -> None:
     """Names of jobs are nobody's business by default."""
     metrics = new_metrics()
 
-    metrics.admitted(judgement(fitting()), name="train")
+    metrics.admitted(admission_of(judgement(fitting())), name="train")
 
     assert 'workload="train"' not in metrics.text().decode()
 
@@ -133,7 +133,7 @@ def test_workload_is_shown_with_its_figures_and_its_card() -> None:
     """The bounds of the estimate as in the JSON."""
     metrics = new_metrics(workloads=1)
 
-    metrics.admitted(judgement(fitting()), name="train")
+    metrics.admitted(admission_of(judgement(fitting())), name="train")
 
     found = {
         bound: value(
@@ -151,7 +151,7 @@ def test_workloads_admitted_last_are_kept() -> None:
     """An older one goes when there are too many; one that comes again is new."""
     metrics = new_metrics(workloads=2)
     for name in ("first", "second", "first", "third"):
-        metrics.admitted(judgement(fitting()), name=name)
+        metrics.admitted(admission_of(judgement(fitting())), name=name)
 
     text = metrics.text().decode()
     shown = [name for name in ("first", "second", "third") if f'workload="{name}"' in text]
@@ -162,7 +162,7 @@ def test_workloads_admitted_last_are_kept() -> None:
 def test_workloads_are_forgotten_when_fewer_are_asked_for() -> None:
     """As soon as the settings say so."""
     metrics = new_metrics(workloads=2)
-    metrics.admitted(judgement(fitting()), name="first")
+    metrics.admitted(admission_of(judgement(fitting())), name="first")
 
     metrics.show_workloads(0)
 
@@ -175,7 +175,7 @@ def test_name_of_a_job_cannot_break_the_exposition(name: str) -> None:
     metrics = new_metrics(workloads=1)
     lines = num_series(metrics)
 
-    metrics.admitted(judgement(fitting()), name=name)
+    metrics.admitted(admission_of(judgement(fitting())), name=name)
 
     assert num_series(metrics) == lines + 5
 

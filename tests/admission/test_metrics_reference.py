@@ -7,6 +7,8 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from admission.controller.exposition import Exposition
+from admission.metric_values import admission_of
 from estimator.processes.jail import Isolation
 from tests.admission.test_metrics_bounds import fitting, judgement, new_metrics
 
@@ -26,7 +28,7 @@ def exposed() -> Labels:
     """Return the metrics of `/metrics` with their labels, a workload and a template among them."""
     metrics = new_metrics(workloads=1)
     metrics.isolation(Isolation(system_calls=True, files=1))
-    metrics.admitted(judgement(fitting()), name="train")
+    metrics.admitted(admission_of(judgement(fitting())), name="train")
     found: Labels = {}
     for family in text_string_to_metric_families(metrics.text().decode()):
         suffix = "_total" if family.type == "counter" else ""
@@ -48,8 +50,8 @@ def test_what_others_will_show_is_not_shown_by_serve() -> None:
     assert not others.keys() & exposed().keys()
 
 
-def test_every_metric_of_the_contract_is_documented() -> None:
-    """Whoever shows it, with the labels that are agreed on."""
+def test_metrics_of_the_contract_are_those_that_are_documented() -> None:
+    """Whoever shows them, with the labels that are agreed on, and no other."""
     text = CONTRACTS.read_text().split("## 6. Metrics")[1].split("\n## ")[0]
     agreed = dict(re.findall(r"`([a-z_]+)(\{[^`]*\})?`", text.split("Base units")[0]))
     known = documented("Shown by serve") | documented("Not shown by serve")
@@ -58,3 +60,15 @@ def test_every_metric_of_the_contract_is_documented() -> None:
     for name, labels in agreed.items():
         expected = frozenset(re.findall(r"\w+", labels))
         assert known[f"vramgate_{name}"] >= expected, name
+    assert {f"vramgate_{name}" for name in agreed} == known.keys()
+
+
+def test_every_metric_of_the_controller_is_documented() -> None:
+    """Those that it shows before anything has happened."""
+    exposition = Exposition(duties=("stuck",), queued=lambda: 0)
+    text = exposition.text().decode()
+    shown = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
+    known = documented("Shown by serve") | documented("Not shown by serve")
+
+    assert shown
+    assert shown <= known.keys()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import time
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonpatch
 import orjson
@@ -45,6 +46,19 @@ def bench(
 ) -> Bench:
     """Return a handler in a cluster with T4 and A10, in mode enforce unless *policy* says so."""
     return Bench(policy, nodes=nodes((T4, A10)), steering=steering)
+
+
+class Departure(asyncio.Event):
+    """Lets an estimate through, once every node has left the cluster."""
+
+    def __init__(self, where: Bench) -> None:
+        super().__init__()
+        self._where = where
+
+    async def wait(self) -> Literal[True]:
+        """Let the nodes go."""
+        self._where.cluster.has()
+        return True
 
 
 async def mutated(
@@ -111,6 +125,19 @@ async def test_the_same_job_is_steered_alike_until_the_nodes_change() -> None:
     assert terms[:4] == terms[:1] * 4
     assert terms[4:] == [affinity_of(obj)[REQUIRED]["nodeSelectorTerms"]] * 2
     assert terms[4] != terms[0]
+
+
+async def test_nodes_that_leave_while_a_job_is_estimated_are_missed_by_the_next_review() -> None:
+    """It is steered by the cards that it was judged on, and by the labels that those had then."""
+    where, still = bench(), bench()
+    where.workers.may_answer = Departure(where)
+
+    _, obj = await mutated(where, job(batch_size=MIDDLE))
+
+    _, same = await mutated(still, job(batch_size=MIDDLE))
+    assert affinity_of(obj) == affinity_of(same)
+    _, later = await mutated(where, job(batch_size=MIDDLE))
+    assert affinity_of(later) != affinity_of(obj)
 
 
 async def test_what_was_found_is_written_on_the_job_and_its_pods() -> None:
@@ -342,13 +369,10 @@ async def test_patch_that_must_not_be_sent_is_dropped(logged: io.StringIO) -> No
 
     where = bench()
     mutating = Mutating(
-        judging=Judging(
-            cluster=where.cluster, reader=ReviewReader(), sources=None, clock=time.monotonic
-        ),
+        judging=Judging(reader=ReviewReader(), sources=None, clock=time.monotonic),
         policies=Policies(
             policy=PolicySettings(), steering=SteeringSettings(), cluster=where.cluster
         ),
-        cluster=where.cluster,
         metrics=where.metrics,
         between=broken,
     )
@@ -356,6 +380,7 @@ async def test_patch_that_must_not_be_sent_is_dropped(logged: io.StringIO) -> No
     asked = Asked(
         review=parse_review(review_of(job(batch_size=MIDDLE))),
         estimator=AskingPool(where.pool),
+        classes=where.cluster.classes,
         started=now,
         ends=now + 30,
         is_small=True,

@@ -61,10 +61,8 @@ async def reviewed(
         steering=SteeringSettings(),
         cluster=cluster,
     )
-    judging = Judging(
-        cluster=cluster, reader=ReviewReader(), sources=None, clock=clock, learnt=known
-    )
-    mutating = Mutating(judging=judging, policies=policies, cluster=cluster, metrics=NoBooks())
+    judging = Judging(reader=ReviewReader(), sources=None, clock=clock, learnt=known)
+    mutating = Mutating(judging=judging, policies=policies, metrics=NoBooks())
     review = Review(
         uid="1",
         api_version=obj["apiVersion"],
@@ -79,6 +77,7 @@ async def reviewed(
     asked = Asked(
         review=review,
         estimator=AskingPool(EstimatePool(FakeWorkers()), asker="team"),
+        classes=cluster.classes,
         started=clock(),
         ends=clock() + 20,
         is_small=True,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from admission.response import (
     MAX_WARNING_BYTES,
     MAX_WARNINGS_BYTES,
+    Readdressed,
     allowed,
     clean_warnings,
     denied,
@@ -41,7 +42,7 @@ def test_an_answer_readdressed_is_the_same_but_for_its_uid(before: str, after: s
     """Whatever the uids hold."""
     warned: dict[str, Any] = {"warnings": ["may not fit"], "audit": {"verdict": "tight"}}
 
-    answer = allowed(before, **warned).readdressed(before=before, uid=after)
+    answer = Readdressed(allowed(before, **warned), uid=before).to(after)
 
     assert answer == allowed(after, **warned)
 
@@ -49,7 +50,7 @@ def test_an_answer_readdressed_is_the_same_but_for_its_uid(before: str, after: s
 def test_an_answer_to_another_is_not_readdressed() -> None:
     """Nobody gets what was somebody else's."""
     with pytest.raises(ValueError, match="not addressed"):
-        allowed("0815").readdressed(before="4711", uid="1")
+        Readdressed(allowed("0815"), uid="4711")
 
 
 def test_allowed_carries_warnings_and_audit_annotations() -> None:

@@ -1,9 +1,9 @@
 """Print every figure with the machine's name; exit 1 if one does not hold.
 
-Four sections: how jobs are read, how long estimates take, how fast reviews are answered (to an API
-server too), how far estimates are from published readings. The last writes docs/accuracy.md,
-whether its figures hold or not, and docs/reserved.md, where the reserved memory of three known jobs
-comes from.
+How jobs are read, how long estimates take, how fast reviews are answered (to an API server too),
+what nodes, metrics, controller and agent cost, how far estimates are from published readings. The
+last writes docs/accuracy.md, whether its figures hold or not, and docs/reserved.md, where the
+reserved memory of three known jobs comes from.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tests.bench.estimates import estimate_figures
 from tests.bench.exposition import exposition_figures
 from tests.bench.figures import Figure, console, figure_table, machine
 from tests.bench.manifests.figures import reading_figures
+from tests.bench.mxnet_times import mxnet_figures
 from tests.bench.nodes import node_figures
 from tests.bench.reserved.full import write_page as write_reserved
 from tests.bench.reviews import review_figures
@@ -35,6 +36,7 @@ async def figures(screen: Console) -> list[Figure]:
     started = time.perf_counter()
     found = list(reading_figures())
     found += [figure async for figure in estimate_figures()]
+    found += [figure async for figure in mxnet_figures()]
     found += node_figures()
     found += exposition_figures()
     found += start_figures()

@@ -71,6 +71,7 @@ def spec_of(batch: int = 8, **changes: Any) -> JobSpec:
         "frameworkVersion": "2.15.0",
         "model": {"source": "layers", "name": "stub"},
         "input": {"batchSize": batch},
+        "training": {"optimizer": {"name": "adamw"}},
     }
     return parse_spec(document | changes)
 

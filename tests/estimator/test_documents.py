@@ -28,6 +28,8 @@ def test_many_documents_are_read_in_order() -> None:
         ("a: &x [1]\nb: *x\n", "aliases are not accepted"),
         ("a: !!python/object/apply:os.system [x]\n", "could not determine a constructor"),
         ("a: [", "not YAML or JSON"),
+        (f"a: 1{':1' * 1_000}\n", "a whole number is longer than 1000 characters"),
+        (f"a: 0x{'f' * 1_000}\n", "a whole number is longer than 1000 characters"),
         ("a: 1\n---\nb: 2\n", "2 documents, one is accepted"),
         ("x" * (MAX_BYTES + 1), f"longer than {MAX_BYTES} bytes"),
         ("[" * 5000, "not YAML or JSON"),

@@ -54,6 +54,41 @@ def test_a_language_model_is_as_lean_as_the_leanest_loss(training: dict[str, Any
     assert cheapest.input.sequence_length == 512
 
 
+def test_a_length_that_was_taken_may_be_one_token() -> None:
+    """Of the text that is fed and of the one that is made; what is stated stays."""
+    taken = {"input.sequenceLength", "input.targetLength", "runtime"}
+
+    cheapest = frugal_spec(spec_of(input={"batchSize": 8}), taken=taken)
+    stated = frugal_spec(spec_of(input={"batchSize": 8, "sequenceLength": 512}), taken=taken)
+
+    assert cheapest is not None
+    assert (cheapest.input.sequence_length, cheapest.input.target_length) == (1, 1)
+    assert stated is not None
+    assert (stated.input.sequence_length, stated.input.target_length) == (512, 1)
+
+
+def test_an_optimizer_that_is_not_stated_may_keep_nothing() -> None:
+    """Stated, it is what it is, though it is the one that would have been taken."""
+    open_spec = spec_of(training={"precision": "fp32"})
+    optimizer = open_spec.training.optimizer.model_dump(by_alias=True)
+    stated = spec_of(training={"precision": "fp32", "optimizer": optimizer})
+
+    cheapest = frugal_spec(open_spec)
+
+    assert cheapest is not None
+    assert cheapest.training.optimizer.name == "sgd"
+    assert stated.training == open_spec.training
+    assert frugal_spec(stated) is None
+    assert stated.digest() != open_spec.digest()
+
+
+def test_a_trace_file_leaves_neither_open() -> None:
+    """What was recorded is the job, whatever its spec does not say."""
+    trace = spec_of(model={"source": "trace", "name": "net"}, training={"precision": "fp32"})
+
+    assert frugal_spec(trace, taken={"input.sequenceLength"}) is None
+
+
 def test_paged_states_may_leave_the_card() -> None:
     """The cheapest job with a paged optimizer keeps no state on the card."""
     cheapest = frugal_spec(spec_of(training={"optimizer": {"name": "adamw", "paged": True}}))
@@ -114,10 +149,10 @@ class _ByLength(StubFrontend):
 
 def test_an_mxnet_job_that_does_not_say_how_it_runs_may_be_bound_whole() -> None:
     """Stated either way, there is no doubt."""
-    silent: dict[str, Any] = {"framework": "mxnet", "training": {}}
+    training: dict[str, Any] = {"optimizer": {"name": "sgd"}}
 
-    cheapest = frugal_spec(spec_of(**silent))
-    stated = frugal_spec(spec_of(**silent | {"training": {"compile": False}}))
+    cheapest = frugal_spec(spec_of(framework="mxnet", training=training))
+    stated = frugal_spec(spec_of(framework="mxnet", training=training | {"compile": False}))
 
     assert cheapest is not None
     assert cheapest.training.compile.enabled
@@ -154,7 +189,7 @@ def test_a_reduce_bucket_nobody_sets_may_be_next_to_none() -> None:
 
 def test_gradients_may_be_reduced_in_every_micro_batch() -> None:
     """Whole ones that FSDP1 keeps under `no_sync` reject no job."""
-    training = {"gradientAccumulationSteps": 8}
+    training = {"gradientAccumulationSteps": 8, "optimizer": {"name": "adamw"}}
     parallelism = {"strategy": "fsdp", "dataParallel": 4}
 
     cheapest = frugal_spec(spec_of(training=training, parallelism=parallelism))

@@ -105,3 +105,11 @@ def test_a_program_with_a_range_is_lowered_at_both_ends() -> None:
 
     assert not lowered.program.is_certain
     assert sum(lowered.frugal.sizes) < sum(lowered.program.sizes)
+
+
+def test_a_program_nobody_asks_the_most_of_is_not_lowered_for_it() -> None:
+    """The cheapest job tells the least alone, and it is the same least."""
+    lowered = lower_for(trace(), A100, Runtime(), has_most=False)
+
+    assert lowered.lavish is lowered.program
+    assert need_of(lowered).least == need_of(lower_for(trace(), A100, Runtime())).least

@@ -177,9 +177,10 @@ def test_texts_without_end_are_refused() -> None:
     assert problem.startswith("model.config.content: texts of more than")
 
 
-def test_an_odd_key_is_shown_as_a_value_is() -> None:
+@pytest.mark.parametrize("begin", ["\x1b[31m", "snake_\x1b[31m"])
+def test_an_odd_key_is_shown_as_a_value_is(begin: str) -> None:
     """Neither a terminal nor a reader has to bear what somebody wrote for a key."""
-    (problem,) = problems(minimal(**{"\x1b[31m" + "x" * 5_000: 1}))
+    (problem,) = problems(minimal(**{begin + "x" * 5_000: 1}))
 
     assert problem.isprintable()
     assert len(problem) < 200

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from tests.admission.test_handler import job, review_of
-from tests.admission.test_server import WAIT_SECONDS, Served, post, session_for, until
+from tests.admission.test_server import HIDDEN, WAIT_SECONDS, Served, post, session_for, until
 from tests.faults.limits import descriptors_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -60,6 +60,7 @@ async def running(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Run
         yield found
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason=HIDDEN)
 async def test_connections_beyond_the_descriptors_wait_and_cost_nobody(running: Running) -> None:
     """EMFILE at accept: open connections are served, a line tells of each try, all get in later."""
     url = f"https://localhost:{running.served.port}/healthz"

@@ -19,6 +19,7 @@ import time
 import traceback
 from pathlib import Path
 
+from tests.fuzz.stretching import WORDS, cut_after, is_square, pairs
 from tests.fuzz.target import Target
 
 MAX_FINDINGS = 20
@@ -40,6 +41,20 @@ class Watched:
 
     def __call__(self, data: bytes) -> None:
         """Run one input; what it raises is kept, not raised."""
+        self._timed(data)
+
+    def stretched(self, short: bytes, long: bytes) -> None:
+        """Run two inputs of one word; the longer is kept if it takes out of proportion."""
+        first, second = self._cut(short), self._cut(long)
+        if is_square(first, second):
+            text = f"{first:.2f} s of CPU, and {second:.2f} s for four times the length"
+            self._keep(long, place=f"square {long[:40]!r}", text=text)
+
+    def _cut(self, data: bytes) -> float:
+        with cut_after(self._target.seconds * HANG_FACTOR):  # as libFuzzer does with its own
+            return self._timed(data)
+
+    def _timed(self, data: bytes) -> float:
         started = time.process_time()
         try:
             self._target.run(data)
@@ -47,7 +62,9 @@ class Watched:
             raise
         except BaseException as error:
             self._keep(data, place=_place(error), text="".join(traceback.format_exception(error)))
-        self._measure(data, seconds=time.process_time() - started)
+        seconds = time.process_time() - started
+        self._measure(data, seconds=seconds)
+        return seconds
 
     def _measure(self, data: bytes, *, seconds: float) -> None:
         if seconds > self._target.seconds:
@@ -74,6 +91,7 @@ class Watched:
         record = {
             "slowest": self._slowest,
             "slowest_bytes": self._slowest_bytes,
+            "base": self.base,
             "mebibytes": self._mebibytes,
             "findings": self._findings,
         }
@@ -108,6 +126,7 @@ def main() -> None:
     parser.add_argument("target")
     parser.add_argument("--inputs", type=int, required=True)
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--found", type=Path, required=True)
     asked = parser.parse_args()
@@ -128,11 +147,14 @@ def main() -> None:
     gc.collect()
     watched = Watched(target, report=asked.folder / "report.json", found=asked.found)
     watched.write()
+    for short, long in pairs(target.begins, (*WORDS, *target.dictionary)):
+        watched.stretched(short, long)
     atheris.Setup(
         [
             sys.argv[0],
             f"-runs={asked.inputs}",
             f"-seed={asked.seed}",
+            f"-max_total_time={asked.seconds}",
             f"-timeout={int(target.seconds * HANG_FACTOR)}",
             f"-rss_limit_mb={watched.base + target.mebibytes}",
             f"-max_len={target.max_bytes}",

@@ -75,5 +75,11 @@ def _cgroup_seeds() -> Iterator[bytes]:
 
 TARGETS = (
     Target(name="nvml", run=_run_nvml, seeds=_nvml_seeds, max_bytes=1500),
-    Target(name="cgroup", run=_run_cgroup, seeds=_cgroup_seeds, max_bytes=4096),
+    Target(
+        name="cgroup",
+        run=_run_cgroup,
+        seeds=_cgroup_seeds,
+        max_bytes=4096,
+        begins=(b"", b"0::/"),
+    ),
 )

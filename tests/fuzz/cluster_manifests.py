@@ -28,7 +28,7 @@ from tests.fuzz.desk import Workers, desk
 from tests.fuzz.hostile import TEXTS
 from tests.fuzz.objects import documents, texts
 from tests.fuzz.rules import check_lines
-from tests.fuzz.shaping import mutated
+from tests.fuzz.shaping import mutated, written
 from tests.fuzz.target import Target
 
 SETTINGS = """\
@@ -96,7 +96,7 @@ def _run_objects(data: bytes) -> None:
     for _ in range(choices.below(3)):
         objects.append(found[choices.below(len(found))])
     whole = {"kind": "List", "apiVersion": "v1", "items": objects} if choices.chance(4) else None
-    text = yaml.safe_dump_all([whole] if whole else objects, allow_unicode=True, sort_keys=False)
+    text = written([whole] if whole else objects)
     at = choices.below(len(text) + 1)
     _explain(text[:at] + choices.text(40) + text[at:] if choices.chance(2) else text)
 
@@ -113,7 +113,7 @@ def _run_settings(data: bytes) -> None:
 def _run_settings_values(data: bytes) -> None:
     choices = Choices(data)
     document = mutated(_settings(), choices)
-    _run_settings(yaml.safe_dump(document, allow_unicode=True).encode("utf-8", "replace"))
+    _run_settings(written([document]).encode("utf-8", "replace"))
 
 
 def _run_documents(data: bytes) -> None:
@@ -161,17 +161,25 @@ TARGETS = (
         dictionary=_WORDS,
         max_bytes=12 * 1024,
         seconds=3.0,
+        begins=(b"", b"kind: Job\napiVersion: batch/v1\nmetadata: "),
     ),
     Target(
         name="manifest-objects", run=_run_objects, seeds=_choice_seeds, max_bytes=400, seconds=3.0
     ),
-    Target(name="documents", run=_run_documents, seeds=_text_seeds, dictionary=_WORDS),
+    Target(
+        name="documents",
+        run=_run_documents,
+        seeds=_text_seeds,
+        dictionary=_WORDS,
+        begins=(b"", b"a: ", b"a: [", b"a: 1"),
+    ),
     Target(
         name="settings-texts",
         run=_run_settings,
         seeds=_settings_seeds,
         dictionary=_WORDS,
         max_bytes=4096,
+        begins=(b"", b"a: ", b"a: [", b"a: 1"),
     ),
     Target(name="settings-values", run=_run_settings_values, seeds=_choice_seeds, max_bytes=200),
 )

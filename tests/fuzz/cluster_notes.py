@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import orjson
@@ -27,19 +28,20 @@ from admission.peaks import MAX_BYTES, read
 from admission.plaintext import plain
 from admission.sources.references import ReferenceProblem, parse_reference
 from admission.steer.terms import RECORD, recorded
-from admission.values import Document
+from admission.values import Document, Workload
 from admission.workloads import read_workload
 from admission.workloads.claim_shares import claim_share
 from admission.workloads.claims import gpu_claims
 from admission.workloads.config_maps import config_map_document
 from admission.workloads.fields import part
 from admission.workloads.quantities import MOST, whole_quantity
+from estimator.result import Estimate
 from tests.builders import estimate
 from tests.fuzz.choices import Choices
 from tests.fuzz.hostile import TEXTS
 from tests.fuzz.objects import documents
 from tests.fuzz.rules import check_line
-from tests.fuzz.shaping import mutated
+from tests.fuzz.shaping import as_json, mutated
 from tests.fuzz.target import Broken, Target
 
 _NAMES = (RETRY, LEARNT, RECORD, LED, MOVES, MOVING_NOTE)
@@ -131,8 +133,8 @@ def _run_learned(data: bytes) -> None:
     choices = Choices(data)
     config_map = {
         "data": {
-            "deaths.json": orjson.dumps(mutated(DEATHS, choices)).decode(),
-            residuals_text.KEY: orjson.dumps(mutated(RESIDUALS, choices)).decode(),
+            "deaths.json": as_json(mutated(DEATHS, choices)),
+            residuals_text.KEY: as_json(mutated(RESIDUALS, choices)),
         }
     }
     _learned(config_map_document(config_map))
@@ -145,15 +147,24 @@ def _learned(document: Document) -> None:
     if residuals_text.read(residuals_text.written(residuals)).keys() != residuals.keys():
         raise Broken("residuals are not written as they are read")
     learnt = Learnt(deaths, corrections_of(residuals))
-    before = estimate(least=1 << 33, enough=1 << 34)
-    after = learnt.corrections.corrected(before)
-    if (after.least, after.enough) != (before.least, before.enough):
+    after = learnt.corrections.corrected(_before())
+    if (after.least, after.enough) != (_before().least, _before().enough):
         raise Broken("what was measured of others changes what a job is judged by")
     if deaths:
         again = with_death(deaths, deaths[-1], now=NOW)
         if len(read_deaths(text_of(again))) != len(again):
             raise Broken("deaths are not written as they are read")
-    learnt.floors(read_workload(documents()[1]))
+    learnt.floors(_workload())
+
+
+@cache
+def _before() -> Estimate:
+    return estimate(least=1 << 33, enough=1 << 34)
+
+
+@cache
+def _workload() -> Workload:
+    return read_workload(documents()[1])
 
 
 def _run_claims(data: bytes) -> None:
@@ -163,7 +174,7 @@ def _run_claims(data: bytes) -> None:
     pod = part(mutated({"resourceClaims": [claim], "containers": []}, choices))
     whole = {"name": "train", "resources": {"claims": [{"name": "gpu"}]}}
     container = part(mutated(whole, choices))
-    body = orjson.dumps(mutated(CLAIM, choices)).decode()
+    body = as_json(mutated(CLAIM, choices))
     found = {f"{kind}/one": Document(files={"": body}) for kind in _CLAIMS}
     readers: tuple[Callable[[], object], ...] = (
         lambda: gpu_claims(pod, "spec", found),
@@ -205,7 +216,13 @@ def _choice_seeds() -> Iterable[bytes]:
 
 
 TARGETS = (
-    Target(name="annotations", run=_run_notes, seeds=_note_seeds, max_bytes=4096),
+    Target(
+        name="annotations",
+        run=_run_notes,
+        seeds=_note_seeds,
+        max_bytes=4096,
+        begins=(b"", b"https://", b"1"),
+    ),
     Target(name="learned", run=_run_learned, seeds=_choice_seeds, max_bytes=300),
     Target(name="claims", run=_run_claims, seeds=_choice_seeds, max_bytes=300),
 )

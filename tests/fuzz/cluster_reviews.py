@@ -18,7 +18,7 @@ from tests.fuzz.desk import desk
 from tests.fuzz.hostile import TEXTS
 from tests.fuzz.objects import documents
 from tests.fuzz.rules import check_line, check_review_answer
-from tests.fuzz.shaping import mutated, mutated_text
+from tests.fuzz.shaping import as_json, mutated, mutated_text
 from tests.fuzz.target import Broken, Target
 
 WORDS = tuple(
@@ -140,7 +140,7 @@ def _run_objects(data: bytes) -> None:
     review["request"]["object"] = obj
     if choices.chance(6):
         review = mutated(review, choices)
-    body = orjson.dumps(review, option=orjson.OPT_NON_STR_KEYS)
+    body = as_json(review).encode()
     request = review.get("request") if isinstance(review, dict) else None
     uid = request.get("uid") if isinstance(request, dict) else ""
     _answered(body, route, str(uid))
@@ -183,6 +183,7 @@ TARGETS = (
         dictionary=WORDS,
         max_bytes=48 * 1024,
         seconds=2.0,
+        begins=(b"", b'{"request": {"uid": "'),
     ),
     Target(
         name="review-objects",

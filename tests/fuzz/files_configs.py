@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 import orjson
-import yaml
 
 from admission.detect.configs import MAX_KEYS, document_flags, read_config
 from admission.detect.deepspeed import read_deepspeed
@@ -20,7 +19,7 @@ from admission.values import Document, Documents, Reading
 from tests.admission.detect.jobs import container, job, read
 from tests.fuzz.choices import Choices
 from tests.fuzz.files_watch import nothing_outside
-from tests.fuzz.shaping import mutated
+from tests.fuzz.shaping import as_json, mutated, written
 from tests.fuzz.target import Broken, Target
 
 TRAINED = "run_clm.py --do_train --per_device_train_batch_size 2 --block_size 64"
@@ -148,10 +147,10 @@ def _pieces(name: str, text: str) -> None:
 
 def _written(document: Any, name: str) -> str:
     if name.endswith(".yml") or name.endswith(".yaml"):
-        return yaml.safe_dump(document, allow_unicode=True)
+        return written([document])
     if name.endswith(".toml") and isinstance(document, dict):
         return "\n".join(_toml_lines(document))
-    return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
+    return as_json(document)
 
 
 def _toml_lines(document: dict[Any, Any]) -> Iterable[str]:
@@ -159,13 +158,9 @@ def _toml_lines(document: dict[Any, Any]) -> Iterable[str]:
     for key, value in document.items():
         if isinstance(value, dict):
             yield f"[{key}]"
-            yield from (f"{name} = {_json(item)}" for name, item in value.items())
+            yield from (f"{name} = {as_json(item)}" for name, item in value.items())
         else:
-            yield f"{key} = {_json(value)}"
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
+            yield f"{key} = {as_json(value)}"
 
 
 # ---- what the Hub says of a model
@@ -199,7 +194,7 @@ def _run_hub_files(data: bytes) -> None:
     else:
         changed = mutated(choices.pick(_hub_files()), choices, donors=_hub_files())
         files = {
-            str(name): value if isinstance(value, str) else _json(value)
+            str(name): value if isinstance(value, str) else as_json(value)
             for name, value in (changed.items() if isinstance(changed, dict) else ())
         }
     documents = {"hf://org/x@main": Document(files=files)}
@@ -239,6 +234,7 @@ TARGETS = (
         dictionary=(b"zero_optimization", b"_component_", b"!!int", b"&a", b"*a", b"1e999", b"9e9"),
         seconds=2.0,
         max_bytes=4096,
+        begins=tuple(bytes((index, 1)) + begin for index in (0, 1, 5) for begin in (b"", b"a = ")),
     ),
     Target(
         name="hub-files",

@@ -284,6 +284,7 @@ TARGETS = (
         seeds=_configuration_seeds,
         dictionary=(b'"class_name"', b'"config"', b'"nodes"', b'"arg_nodes"', b"1e999"),
         max_bytes=8192,
+        begins=(b"", b'{"config": "'),
     ),
     Target(
         name="mxnet-symbol",

@@ -162,7 +162,12 @@ WORDS = tuple(
 
 TARGETS = (
     Target(
-        name="spec-text", run=_run_spec_text, seeds=_spec_texts, dictionary=WORDS, max_bytes=8192
+        name="spec-text",
+        run=_run_spec_text,
+        seeds=_spec_texts,
+        dictionary=WORDS,
+        max_bytes=8192,
+        begins=(b"", b"a: ", b"a: [", b"a: 1"),
     ),
     Target(name="spec-objects", run=_run_spec_objects, seeds=_decisions, max_bytes=400),
 )

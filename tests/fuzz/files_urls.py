@@ -280,6 +280,13 @@ def _hub_seeds() -> Iterable[bytes]:
 
 
 TARGETS = (
-    Target(name="urls", run=_run_urls, seeds=_url_seeds, seconds=2.0, max_bytes=600),
+    Target(
+        name="urls",
+        run=_run_urls,
+        seeds=_url_seeds,
+        seconds=2.0,
+        max_bytes=600,
+        begins=(b"\x00", b"\x00https://"),
+    ),
     Target(name="hub-answers", run=_run_hub, seeds=_hub_seeds, seconds=2.0, max_bytes=600),
 )

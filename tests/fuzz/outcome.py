@@ -28,6 +28,9 @@ class Outcome:
     """One target after its inputs."""
 
     target: str
+    seed: int
+    """Where the mutations began."""
+
     num_inputs: int
     num_asked: int
     coverage: int
@@ -37,7 +40,12 @@ class Outcome:
     mebibytes: int
     """How much the process grew by, at most."""
 
+    peak_mebibytes: int
+    """The most memory that the process held, with our code and its instruments."""
+
     wall_seconds: float
+    """From the start of the first process to the end of the last, imports included."""
+
     findings: tuple[Finding, ...]
     trouble: str = ""
     """Why the child ended early, where no input is to blame."""
@@ -46,6 +54,11 @@ class Outcome:
     def is_whole(self) -> bool:
         """Return whether all inputs were tried."""
         return self.num_inputs >= self.num_asked
+
+    @property
+    def rate(self) -> float:
+        """Return inputs a second."""
+        return self.num_inputs / self.wall_seconds if self.wall_seconds else 0.0
 
     @property
     def line(self) -> str:
@@ -59,14 +72,17 @@ class Outcome:
 
 def outcome_table(outcomes: Sequence[Outcome]) -> Table:
     """Return one row a target."""
-    table = Table("target", "inputs", "coverage", "slowest", "memory", "findings", box=None)
+    names = ("target", "seed", "inputs", "a second", "coverage", "slowest", "memory", "findings")
+    table = Table(*names, box=None)
     for outcome in outcomes:
         table.add_row(
             outcome.target,
+            str(outcome.seed),
             f"{outcome.num_inputs:,}",
+            f"{outcome.rate:,.0f}",
             f"{outcome.coverage:,}",
             f"{outcome.slowest_seconds * 1000:.0f} ms",
-            f"+{outcome.mebibytes} MiB",
+            f"{outcome.peak_mebibytes} MiB (+{outcome.mebibytes})",
             str(len(outcome.findings)) + ("" if outcome.is_whole else " (cut short)"),
         )
     return table

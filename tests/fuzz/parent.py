@@ -30,33 +30,52 @@ class _Sum:
     coverage: int = 0
     slowest: float = 0.0
     mebibytes: int = 0
+    peak_mebibytes: int = 0
     findings: dict[str, Finding] = field(default_factory=dict)
     trouble: str = ""
 
 
-def fuzzed(name: str, *, num_inputs: int, seed: int, folder: Path, found: Path = FOUND) -> Outcome:
-    """Return what *num_inputs* inputs did to the target; *folder* is empty and stays ours."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much a target is given."""
+
+    num_inputs: int
+    seed: int
+    seconds: int = 0
+    """After how long it is cut short; 0 for no limit."""
+
+
+def fuzzed(name: str, effort: Effort, *, folder: Path, found: Path = FOUND) -> Outcome:
+    """Return what *effort* did to the target; *folder* is empty and stays ours."""
     started, total = time.monotonic(), _Sum()
     for start in range(MAX_STARTS):
-        left = num_inputs - total.num_inputs
-        if left <= 0:
+        left = effort.num_inputs - total.num_inputs
+        passed = int(time.monotonic() - started)
+        if left <= 0 or (effort.seconds and passed >= effort.seconds):
             break
         room = folder / str(start)
         room.mkdir()
         if start:
             shutil.copytree(folder / str(start - 1) / "corpus", room / "corpus")
         before = total.num_inputs
-        ended = _child(name, left=left, seed=seed + start, room=room, found=found / name)
+        rest = Effort(
+            num_inputs=left,
+            seed=effort.seed + start,
+            seconds=effort.seconds and effort.seconds - passed,
+        )
+        ended = _child(name, rest, room=room, found=found / name)
         is_over = _add(total, ended, name=name, room=room, found=found / name)
         if is_over or total.num_inputs == before:
             break
     return Outcome(
         target=name,
+        seed=effort.seed,
         num_inputs=total.num_inputs,
-        num_asked=num_inputs,
+        num_asked=effort.num_inputs,
         coverage=total.coverage,
         slowest_seconds=total.slowest,
         mebibytes=total.mebibytes,
+        peak_mebibytes=total.peak_mebibytes,
         wall_seconds=time.monotonic() - started,
         findings=tuple(total.findings.values()),
         trouble=total.trouble,
@@ -64,10 +83,11 @@ def fuzzed(name: str, *, num_inputs: int, seed: int, folder: Path, found: Path =
 
 
 def _child(
-    name: str, *, left: int, seed: int, room: Path, found: Path
+    name: str, effort: Effort, *, room: Path, found: Path
 ) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "tests.fuzz.child", module_of(name), name]
-    command += ["--inputs", str(left), "--seed", str(seed)]
+    command += ["--inputs", str(effort.num_inputs), "--seed", str(effort.seed)]
+    command += ["--seconds", str(effort.seconds)]
     command += ["--folder", str(room), "--found", str(found)]
     log = room / "log"
     with log.open("wb") as file:
@@ -86,6 +106,8 @@ def _add(
     record: dict[str, Any] = json.loads(report.read_bytes()) if report.exists() else {}
     total.slowest = max(total.slowest, record.get("slowest", 0.0))
     total.mebibytes = max(total.mebibytes, record.get("mebibytes", 0))
+    peak = record.get("base", 0) + record.get("mebibytes", 0)
+    total.peak_mebibytes = max(total.peak_mebibytes, peak)
     for finding in record.get("findings", ()):
         total.findings.setdefault(finding["place"], Finding(target=name, **finding))
     for path in sorted(room.iterdir()):

@@ -41,3 +41,6 @@ class Target:
 
     max_bytes: int = 64 * 1024
     """The longest input that is made."""
+
+    begins: tuple[bytes, ...] = ()
+    """What inputs of one word again and again begin with; none where bytes are decisions."""

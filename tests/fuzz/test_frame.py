@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
 from tests.fuzz.child import Watched
 from tests.fuzz.choices import Choices
-from tests.fuzz.outcome import Outcome
+from tests.fuzz.outcome import Finding, Outcome
+from tests.fuzz.results import keep, kept
 from tests.fuzz.shaping import mutated
+from tests.fuzz.stretching import is_square, pairs
 from tests.fuzz.target import Target
 
 
@@ -45,20 +48,72 @@ def test_a_slow_input_is_a_finding(tmp_path: Path) -> None:
     assert finding["place"] == "slow"
 
 
-def test_what_was_not_tried_is_no_success() -> None:
-    """A child that ended early leaves a target that is not whole."""
-    tried = Outcome(
-        target="a",
-        num_inputs=10,
+def test_what_takes_the_square_of_its_length_is_told_from_what_takes_long() -> None:
+    """Four times the length may take four times the time, or any time that is too short to tell."""
+    assert is_square(0.1, 1.6)
+    assert not is_square(0.1, 0.4)
+    assert not is_square(0.001, 0.016)
+
+
+def test_long_inputs_are_the_beginning_and_one_word() -> None:
+    """The longer one has four times the length."""
+    ((short, long),) = pairs([b"a: "], [b":1"])
+
+    assert short.startswith(b"a: :1:1:1")
+    assert len(long) == 4 * len(short)
+    assert long[: len(short)] == short
+
+
+def test_an_input_without_end_is_cut_and_kept(tmp_path: Path) -> None:
+    """Also where the code between catches every exception."""
+
+    def run(_: bytes) -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                pass
+
+    target = Target(name="endless", run=run, seeds=lambda: (b"",), seconds=0.001)
+    watched = Watched(target, report=tmp_path / "report.json", found=tmp_path / "found")
+
+    watched.stretched(b"a", b"aaaa")
+
+    findings = json.loads((tmp_path / "report.json").read_text())["findings"]
+    assert findings[0]["place"].startswith("Hung")
+
+
+def _outcome(target: str, num_inputs: int, *findings: Finding) -> Outcome:
+    return Outcome(
+        target=target,
+        seed=1,
+        num_inputs=num_inputs,
         num_asked=100,
         coverage=5,
         slowest_seconds=0.001,
         mebibytes=1,
-        wall_seconds=1.0,
-        findings=(),
+        peak_mebibytes=90,
+        wall_seconds=2.0,
+        findings=findings,
     )
+
+
+def test_what_was_not_tried_is_no_success() -> None:
+    """A child that ended early leaves a target that is not whole."""
+    tried = _outcome("a", 10)
+
     assert not tried.is_whole
-    assert tried.line.startswith("10 inputs in 1 s")
+    assert tried.line.startswith("10 inputs in 2 s")
+    assert tried.rate == 10 / 2
+
+
+def test_several_runs_make_one_table(tmp_path: Path) -> None:
+    """The last of each target, with what it found."""
+    file = tmp_path / "results"
+    finding = Finding(target="b", input="0815", place="slow", text="took 9.00 s of CPU")
+
+    for outcome in (_outcome("a", 10), _outcome("b", 100, finding), _outcome("a", 100)):
+        keep(outcome, file)
+
+    assert kept(file) == [_outcome("a", 100), _outcome("b", 100, finding)]
 
 
 def test_the_same_bytes_make_the_same_document() -> None:

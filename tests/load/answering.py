@@ -22,7 +22,12 @@ from tests.load.expected import Answers, stripped
 LATE, NO_DOCUMENT, FAILED = "late", "document not had", "estimator failed"
 DURING_CHANGE = "as expected of nodes a moment ago"
 UNSEEN = "unseen spec: "
-WITHOUT_ESTIMATE = {"late": LATE, "document": NO_DOCUMENT, "estimator-failed": FAILED}
+WITHOUT_ESTIMATE = {
+    "late": LATE,
+    "document": NO_DOCUMENT,
+    "estimator-failed": FAILED,
+    "estimator-unavailable": FAILED,
+}
 NOT_HAD = ("what it refers to ", ", which took longer than ")
 """In the warning that says why a document could not be had, or a file of one."""
 VERDICTS = frozenset({"fits", "tight", "oom"})

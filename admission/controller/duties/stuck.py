@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from admission.capacity.eligibility import reach_of
-from admission.codes import ReasonCode, Verdict
+from admission.codes import NOT_YET, Verdict
 from admission.controller.acts import (
     NOTHING,
     Act,
@@ -90,7 +90,7 @@ class Stuck(Quiet):
             return Look(again_seconds=self._parts.settings.stuck_seconds)
         root = await self._parts.judges.root(obj)
         judgement = await self._parts.judges.judged(unsteered(root))
-        if any(judged.reason == ReasonCode.LATE for judged in judgement.units):
+        if any(judged.reason in NOT_YET for judged in judgement.units):
             return Look(again_seconds=PAUSE_SECONDS)
         judged = _of(unit, judgement)
         note = card_missing(judged, left_open, shut, gpus=unit.pod_gpus, root=ref_of(root).said)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from admission.codes import Action, Mode, ReasonCode, Verdict
+from admission.codes import NOT_YET, Action, Mode, Verdict
 from admission.controller.kueue.flavors import Flavor
 from admission.controller.kueue.floors import least_of
 from admission.controller.kueue.moving import is_built_of, led, place_for, terms_for
@@ -79,7 +79,7 @@ def decide(scene: Scene, judgement: Judgement, policy: Policy, leave: Leave) -> 
     if not units:
         return _unplaced(scene, judgement, policy)
     here = _concluded(judgement, [each.judged for each in units], policy)
-    if here.reason == ReasonCode.LATE:
+    if here.reason in NOT_YET:
         return Decision(step=Step.WAIT, message=here.message)
     failing = [each for each in units if each.judged.verdict is Verdict.OOM]
     if not failing:
@@ -257,7 +257,7 @@ def _unseen(judgement: Judgement, scene: Scene) -> str:
 
 def _unplaced(scene: Scene, judgement: Judgement, policy: Policy) -> Decision:
     """Return the answer where no unit was found among the pods of the Workload."""
-    if judgement.reason == ReasonCode.LATE:
+    if judgement.reason in NOT_YET:
         return Decision(step=Step.WAIT, message=judgement.message)
     if not judgement.units:
         is_refused = judgement.action is Action.DENY and not scene.waiting.has_run

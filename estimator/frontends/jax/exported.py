@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
-
-import jax.export
 
 from estimator.errors import Problem, SpecError, TraceError, UnsupportedJobError
+from estimator.frontends.jax.export_file import ExportLimitError, read_export
 from estimator.frontends.jax.lowering import Lowered
 from estimator.frontends.jax.mesh import Layout
 from estimator.frontends.notebook import Notebook
@@ -90,28 +88,25 @@ def _content(spec: JobSpec) -> bytes:
 
 def _of_export(content: bytes, layout: Layout) -> bytes:
     try:
-        exported: Any = jax.export.deserialize(bytearray(content))
-        module = bytes(exported.mlir_module_serialized)
-        num_devices = int(exported.nr_devices)
-        is_open = any(
-            not isinstance(size, int) for each in exported.in_avals for size in each.shape
-        )
+        exported = read_export(content)
     except MemoryError:
         raise  # its limit, which says nothing of the file's form
+    except ExportLimitError as error:
+        raise _wrong(f"a jax.export that {error}") from error
     except Exception as error:  # a flatbuffer reader raises whatever it stumbles over
         raise _wrong(f"not a serialised jax.export ({type(error).__name__})") from error
-    if is_open:
+    if exported.has_open_sizes:
         raise UnsupportedJobError(
             f"{CONTENT}: the export leaves sizes open; export it with the shapes of the job",
             code=UnknownCode.INPUT,
             path=CONTENT,
         )
-    if num_devices != layout.num_devices:
+    if exported.num_devices != layout.num_devices:
         raise _wrong(
-            f"exported for {num_devices} devices, the job has {layout.num_devices} "
+            f"exported for {exported.num_devices} devices, the job has {layout.num_devices} "
             "(dataParallel x tensorParallel)"
         )
-    return module
+    return exported.module
 
 
 def _wrong(message: str) -> SpecError:

@@ -13,7 +13,9 @@ from importlib import import_module
 
 from estimator.compilers import target_for
 from estimator.errors import TraceError, UnsupportedJobError
+from estimator.frontends import install_hint
 from estimator.notes import UnknownCode
+from estimator.spec import Framework
 
 BACKEND = "jax"
 ENVIRONMENT = {
@@ -43,7 +45,7 @@ def import_all() -> None:
             raise TraceError(f"keras is on the backend '{keras.config.backend()}' in this process")
         # Keras looks for TensorFlow while it reads a configuration: seconds and 300 MB for nothing.
         import_module("keras.src.utils.module_utils").tensorflow._available = False
-        import_module("jax.export")
+        import_module("estimator.frontends.jax.export_file")
         xla = import_module("estimator.compilers.xla")
         try:
             xla.load(target_for(SOME_TARGET).text)
@@ -52,5 +54,5 @@ def import_all() -> None:
                 "framework: 'jax' needs the package 'jax-cuda13-plugin', which is not installed",
                 code=UnknownCode.FRAMEWORK,
                 path="framework",
-                hint="pip install 'vramgate[jax]'",
+                hint=install_hint(Framework.JAX),
             ) from error

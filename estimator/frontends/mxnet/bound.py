@@ -51,14 +51,14 @@ class Bound:
 
 def states_of(order: Sequence[Node]) -> list[Node]:
     """Return the variables that operators write to."""
-    found: dict[int, Node] = {}
+    found: dict[Node, None] = {}
     for node in order:
         if node.is_variable:
             continue
         for index in operator_named(node.operator, node.name).states:
             if index < len(node.inputs) and node.inputs[index].node.is_variable:
-                found.setdefault(id(node.inputs[index].node), node.inputs[index].node)
-    return list(found.values())
+                found[node.inputs[index].node] = None
+    return list(found)
 
 
 def bind(
@@ -73,16 +73,16 @@ def bind(
     """
     forward = in_order(heads)
     states = states_of(forward)
-    fixed = {id(node) for node in states}
+    fixed = set(states)
     trained = [
         node
         for node in forward
-        if node.is_variable and node.name not in inputs and id(node) not in fixed
+        if node.is_variable and node.name not in inputs and node not in fixed
     ]
     gradients: list[Entry] = []
     if is_trained:
         gradients = gradients_of(forward, heads, trained, is_bound=is_whole)
-    order = in_order([*heads, *gradients])
+    order = in_order(gradients, after=forward)
     return Bound(
         heads=list(heads),
         gradients=gradients,

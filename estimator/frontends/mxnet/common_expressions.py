@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from estimator.frontends.mxnet.graph import IDENTITY, Entry, Node, in_order
 from estimator.frontends.mxnet.operators.table import operator_named
 
-_Call = tuple[str, tuple[tuple[str, str], ...], tuple[tuple[int, int], ...]]
+_Call = tuple[str, tuple[tuple[str, str], ...], tuple[Entry, ...]]
 
 
 def eliminated(heads: Sequence[Entry]) -> list[Entry]:
@@ -23,37 +23,37 @@ def eliminated(heads: Sequence[Entry]) -> list[Entry]:
     those without inputs.
     """
     kept: dict[_Call, Node] = {}
-    instead: dict[int, Node] = {}
+    instead: dict[Node, Node] = {}
     for node in in_order(heads):
         if node.is_variable:
             continue
-        node.inputs = [_moved(entry, instead) for entry in node.inputs]
+        if instead:
+            node.inputs = [_moved(entry, instead) for entry in node.inputs]
         rules = operator_named(node.operator, node.name)
         if not node.inputs or rules.states or not rules.is_merged:
             continue
         call = (
             node.operator,
             tuple(sorted(node.attributes.items())),
-            tuple((id(entry.node), entry.output) for entry in node.inputs),
+            tuple(node.inputs),
         )
         first = kept.setdefault(call, node)
         if first is not node:
-            instead[id(node)] = first
+            instead[node] = first
     return _distinct([_moved(head, instead) for head in heads])
 
 
-def _moved(entry: Entry, instead: dict[int, Node]) -> Entry:
-    node = instead.get(id(entry.node))
+def _moved(entry: Entry, instead: dict[Node, Node]) -> Entry:
+    node = instead.get(entry.node)
     return entry if node is None else Entry(node, entry.output)
 
 
 def _distinct(heads: Sequence[Entry]) -> list[Entry]:
     """Return heads of which no two are the same entry: the later one is a copy."""
-    seen: set[tuple[int, int]] = set()
+    seen: set[Entry] = set()
     result = []
     for head in heads:
-        key = (id(head.node), head.output)
-        if key in seen:
+        if head in seen:
             copy = Node(
                 "_copy",
                 f"{head.node.name}_copy",
@@ -64,6 +64,6 @@ def _distinct(heads: Sequence[Entry]) -> list[Entry]:
             )
             result.append(Entry(copy, 0))
             continue
-        seen.add(key)
+        seen.add(head)
         result.append(head)
     return result

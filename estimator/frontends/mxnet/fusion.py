@@ -64,12 +64,12 @@ def fused(bound: Bound) -> Bound:
         return bound
     made = _Rewrite(bound, chains)
     heads, gradients = made.entries(bound.heads), made.entries(bound.gradients)
-    order = in_order([*heads, *gradients])
+    forward = in_order(heads)
     return Bound(
         heads=heads,
         gradients=gradients,
-        order=order,
-        num_forward=len(in_order(heads)),
+        order=in_order(gradients, after=forward),
+        num_forward=len(forward),
         trained=bound.trained,
         states=bound.states,
     )
@@ -102,9 +102,9 @@ class _Sets:
         self.excluded: list[int] = []
         self.first: list[int] = []
         """Place of the first node of each."""
-        self.assigned: dict[int, int] = {}
+        self.assigned: dict[Node, int] = {}
         """Set of a node, as it was when the node joined."""
-        self.barred: dict[int, int] = {}
+        self.barred: dict[Node, int] = {}
         """Sets that a node may not join, and nothing after it either."""
 
     def find(self, number: int) -> int:
@@ -136,9 +136,9 @@ class _Sets:
         self.excluded[number] = whole
         members = self.members[number]
         for node in before[self.first[number] :]:
-            own = self.assigned.get(id(node))
-            if members & self.barred[id(node)] or (own is not None and members >> own & 1):
-                self.barred[id(node)] |= whole
+            own = self.assigned.get(node)
+            if members & self.barred[node] or (own is not None and members >> own & 1):
+                self.barred[node] |= whole
 
 
 def _chains(bound: Bound) -> list[list[Node]]:
@@ -150,8 +150,8 @@ def _chains(bound: Bound) -> list[list[Node]]:
         before.append(node)
     found: dict[int, list[Node]] = {}
     for node in bound.order:
-        if id(node) in sets.assigned:
-            found.setdefault(sets.find(sets.assigned[id(node)]), []).append(node)
+        if node in sets.assigned:
+            found.setdefault(sets.find(sets.assigned[node]), []).append(node)
     return [nodes for nodes in found.values() if len(nodes) > 1]
 
 
@@ -159,20 +159,20 @@ def _place(sets: _Sets, node: Node, before: Sequence[Node]) -> None:
     """Let a node join the chains of what it reads, or start one, or stand apart."""
     barred = 0
     for entry in node.inputs:
-        barred |= sets.barred[id(entry.node)]
+        barred |= sets.barred[entry.node]
     sources = [
-        (entry.node, sets.assigned[id(entry.node)])
+        (entry.node, sets.assigned[entry.node])
         for entry in node.inputs
-        if id(entry.node) in sets.assigned
+        if entry.node in sets.assigned
     ]
     if not _may_fuse(node):
         for _, number in sources:
             barred |= 1 << sets.find(number)
-        sets.barred[id(node)] = barred
+        sets.barred[node] = barred
         if _may_start(node):
-            sets.assigned[id(node)] = sets.new(barred, len(before))
+            sets.assigned[node] = sets.new(barred, len(before))
         return
-    sets.barred[id(node)] = barred
+    sets.barred[node] = barred
     joined = -1
     for source, raw in sources:
         number = sets.find(raw)
@@ -186,57 +186,62 @@ def _place(sets: _Sets, node: Node, before: Sequence[Node]) -> None:
             more = sets.excluded[number]
             sets.merge(joined, number)
             sets.exclude(joined, more, before)
-    sets.assigned[id(node)] = joined if joined >= 0 else sets.new(barred, len(before))
+    sets.assigned[node] = joined if joined >= 0 else sets.new(barred, len(before))
 
 
 class _Rewrite:
     """A copy of a graph with one node for each chain."""
 
     def __init__(self, bound: Bound, chains: Sequence[Sequence[Node]]) -> None:
-        self.chain_of = {id(node): number for number, chain in enumerate(chains) for node in chain}
+        self.chain_of = {node: number for number, chain in enumerate(chains) for node in chain}
         self.nodes: list[Node] = []
         self.outputs: list[dict[Entry, int]] = [{} for _ in chains]
         """Place of each entry of a chain that others read, in the order they are met."""
-        self.copies: dict[int, Node] = {}
+        self.copies: dict[Node, Node] = {}
+        self.moved: dict[Entry, Entry] = {}
+        """Entries of the graph, and the same in the copy."""
         for node in bound.order:
+            reader = self.chain_of.get(node)
             for entry in node.inputs:
-                self._meet(entry, self.chain_of.get(id(node)))
+                self._meet(entry, reader)
         for entry in (*bound.heads, *bound.gradients):
             self._meet(entry, None)
         for number, chain in enumerate(chains):
             self.nodes.append(_merged(chain, list(self.outputs[number]), number))
         for node in bound.order:
-            if id(node) not in self.chain_of and not node.is_variable:
-                self.copies[id(node)] = _copied(node)
-        for node in bound.order:
-            if id(node) in self.copies:
-                copy = self.copies[id(node)]
-                copy.inputs = self.entries(node.inputs)
-                copy.controls = [self._control(each) for each in node.controls]
-                if node.forward is not None:
-                    copy.forward = self.copies.get(id(node.forward), node.forward)
+            if node not in self.chain_of and not node.is_variable:
+                self.copies[node] = _copied(node)
+        for node, copy in self.copies.items():
+            copy.inputs = self.entries(node.inputs)
+            copy.controls = [self._control(each) for each in node.controls]
+            if node.forward is not None:
+                copy.forward = self.copies.get(node.forward, node.forward)
         for number, chain in enumerate(chains):
-            inner = {id(node) for node in chain}
+            inner = {node for node in chain}
             read = _read_by(list(self.outputs[number]), inner)
             self.nodes[number].inputs = _distinct(self.entries(read))
             self.nodes[number].sharing = _anywhere(self.nodes[number])
 
     def entries(self, entries: Sequence[Entry]) -> list[Entry]:
         """Return the same entries in the copy."""
-        return [self._entry(entry) for entry in entries]
+        return [self.moved.get(entry) or self._entry(entry) for entry in entries]
 
     def _entry(self, entry: Entry) -> Entry:
-        number = self.chain_of.get(id(entry.node))
+        number = self.chain_of.get(entry.node)
         if number is not None:
-            return Entry(self.nodes[number], self.outputs[number][entry])
-        return Entry(self.copies.get(id(entry.node), entry.node), entry.output)
+            moved = Entry(self.nodes[number], self.outputs[number][entry])
+        else:
+            copy = self.copies.get(entry.node)
+            moved = entry if copy is None else Entry(copy, entry.output)
+        self.moved[entry] = moved
+        return moved
 
     def _control(self, node: Node) -> Node:
-        number = self.chain_of.get(id(node))
-        return self.copies.get(id(node), node) if number is None else self.nodes[number]
+        number = self.chain_of.get(node)
+        return self.copies.get(node, node) if number is None else self.nodes[number]
 
     def _meet(self, entry: Entry, reader: int | None) -> None:
-        number = self.chain_of.get(id(entry.node))
+        number = self.chain_of.get(entry.node)
         if number is not None and number != reader:
             self.outputs[number].setdefault(entry, len(self.outputs[number]))
 
@@ -249,25 +254,25 @@ def _anywhere(node: Node) -> Sharing:
     return Sharing(pairs=tuple((a, b) for a in range(sources) for b in range(targets)))
 
 
-def _read_by(outputs: Sequence[Entry], inner: set[int]) -> list[Entry]:
+def _read_by(outputs: Sequence[Entry], inner: set[Node]) -> list[Entry]:
     """Return what a chain reads from outside, as a walk from its outputs meets it."""
     found: list[Entry] = []
-    seen: set[int] = set()
+    seen: set[Node] = set()
     stack = list(reversed(outputs))
     while stack:
         entry = stack.pop()
-        if id(entry.node) not in inner:
+        if entry.node not in inner:
             found.append(entry)
-        elif id(entry.node) not in seen:
-            seen.add(id(entry.node))
+        elif entry.node not in seen:
+            seen.add(entry.node)
             stack.extend(reversed(entry.node.inputs))
     return found
 
 
 def _distinct(entries: Sequence[Entry]) -> list[Entry]:
-    found: dict[tuple[int, int], Entry] = {}
+    found: dict[Entry, Entry] = {}
     for entry in entries:
-        found.setdefault((id(entry.node), entry.output), entry)
+        found.setdefault(entry, entry)
     return list(found.values())
 
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from estimator.frontends.mxnet.bound import Bound
-from estimator.frontends.mxnet.events import Recorder, Run, run_nodes, unshared
+from estimator.frontends.mxnet.events import Recorder
+from estimator.frontends.mxnet.graph import Key
 from estimator.frontends.mxnet.job import Execution
-from estimator.frontends.mxnet.planner import Key, Plan, plan, references_of
+from estimator.frontends.mxnet.planner import Plan, plan, references_of
+from estimator.frontends.mxnet.runs import Run, take_turns, turns_of, unshared
 from estimator.trace import Phase, Role
 
 
@@ -26,39 +28,33 @@ class Graph:
         self.recorder = recorder
         self.bound = bound
         self.counted = _references(bound)
-        self.references: dict[Key, int] = {}
         keeps = execution is Execution.STATIC
         is_planned = execution is not Execution.IMPERATIVE
         forward, backward = _plans(bound, self.counted if is_planned else None)
-        self.forward_run = Run(recorder, forward, self.references, keeps=keeps)
-        self.backward_run = Run(recorder, backward, self.references, keeps=keeps)
+        self.forward_run = Run(recorder, forward, keeps=keeps)
+        self.backward_run = Run(recorder, backward, keeps=keeps)
+        references = dict(self.counted)
+        self.forward_turns = turns_of(bound.forward, references, self.forward_run)
+        self.backward_turns = turns_of(
+            bound.backward, references, self.backward_run, others=(self.forward_run,)
+        )
         self.outputs: list[int] = []
 
     def forward(self) -> None:
         """Record a forward; what it returned a step ago is let go of once it is replaced."""
-        self.references.clear()
-        self.references.update(self.counted)
-        self.forward_run.begin()
-        self.backward_run.begin()
         before = self.outputs
         self.outputs = [
             self.recorder.alloc(head.nbytes, Role.ACTIVATION)
             for head in self.bound.heads
             if not head.node.is_variable
         ]
-        run_nodes(self.forward_run, self.bound.forward, Role.ACTIVATION, self.counted)
+        take_turns(self.forward_run, self.forward_turns, Role.ACTIVATION, self.counted)
         for tensor in before:
             self.recorder.free(tensor)
 
     def backward(self) -> None:
         """Record a backward, which lets go of what its forward kept."""
-        run_nodes(
-            self.backward_run,
-            self.bound.backward,
-            Role.TEMPORARY,
-            self.counted,
-            others=(self.forward_run,),
-        )
+        take_turns(self.backward_run, self.backward_turns, Role.TEMPORARY, self.counted)
 
 
 def _references(bound: Bound) -> dict[Key, int]:
@@ -66,7 +62,7 @@ def _references(bound: Bound) -> dict[Key, int]:
     counted = references_of(bound.order, [*bound.heads, *bound.gradients], counts_ignored=True)
     for node in bound.forward:
         if node.is_variable:
-            counted[id(node), 0] = counted.get((id(node), 0), 0) + 1
+            counted[node, 0] = counted.get((node, 0), 0) + 1
     return counted
 
 

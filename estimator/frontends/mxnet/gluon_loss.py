@@ -7,7 +7,7 @@ Source: apache/mxnet@1.9.1 `python/mxnet/gluon/loss.py` (`SoftmaxCrossEntropyLos
 
 from __future__ import annotations
 
-from estimator.frontends.mxnet.graph import VARIABLE, Entry, Node, in_order
+from estimator.frontends.mxnet.graph import VARIABLE, Entry, Node
 from estimator.frontends.mxnet.inference import infer
 from estimator.frontends.mxnet.symbol import call
 
@@ -27,7 +27,7 @@ def with_loss(output: Entry) -> Entry:
     turned = call("_mul_scalar", "loss_negative", {"scalar": "-1.0"}, [Entry(picked, 0)])
     mean = call("mean", "loss_mean", {"axis": "0", "exclude": "True"}, [Entry(turned, 0)])
     made = [scores, picked, turned, mean]
-    infer([node for node in in_order([Entry(mean, 0)]) if node in made], {}, {})
+    infer(made, {}, {})
     return Entry(mean, 0)
 
 

@@ -19,6 +19,7 @@ from estimator.frontends.mxnet.graph import (
     NOTHING_SHARED,
     VARIABLE,
     Entry,
+    Key,
     Node,
     Sharing,
 )
@@ -32,7 +33,6 @@ SUM_CAP = 8
 Source: apache/mxnet@1.9.1 `src/executor/graph_executor.cc` (`MXNET_EXEC_INPLACE_GRAD_SUM_CAP`).
 """
 HEAD_GRADIENT = "_head_grad_"
-Key = tuple[int, int]
 
 
 def gradients_of(
@@ -48,15 +48,11 @@ def gradients_of(
     """
     made = _Pass()
     for index, head in enumerate(heads):
-        made.found[_key(head)] = [_head_gradient(head, index, is_bound=is_bound)]
+        made.found[head] = [_head_gradient(head, index, is_bound=is_bound)]
     for node in reversed(order):
         if not node.is_variable:
             made.through(node)
     return made.of(trained)
-
-
-def _key(entry: Entry) -> Key:
-    return (id(entry.node), entry.output)
 
 
 def _head_gradient(head: Entry, index: int, *, is_bound: bool) -> Entry:
@@ -102,13 +98,15 @@ class _Pass:
                 code=UnknownCode.OPERATOR,
             )
         for entry, gradient in zip(node.inputs, operator.gradient(node, sums), strict=True):
-            self.found.setdefault(_key(entry), []).append(gradient)
+            self.found.setdefault(entry, []).append(gradient)
 
     def sum(self, entry: Entry) -> Entry:
         """Return the sum of an entry's gradients, as few operators as MXNet takes."""
-        found = self.found.pop(_key(entry), [])
+        found = self.found.pop(entry, [])
         if not found:
             return _node("_zeros_without_dtype", "zeros_without_dtype", [], entry)
+        if len(found) == 1:
+            return found[0]
         zeros = (ZEROS, ZEROS_LIKE)
         kept = [each for each in found if each.node.operator not in zeros] or found[:1]
         if len(kept) == 1:
@@ -123,9 +121,9 @@ class _Pass:
         result = []
         for node in trained:
             found = self.sum(Entry(node, 0))
-            if _key(found) in seen:
+            if found in seen:
                 found = _node("_copy", f"{found.node.name}_copy", [found], found, sharing=IDENTITY)
-            seen.add(_key(found))
+            seen.add(found)
             result.append(found)
         return result
 

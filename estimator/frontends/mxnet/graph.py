@@ -5,7 +5,7 @@ heads -> nodes in the order they run
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
@@ -76,12 +76,22 @@ class Entry(NamedTuple):
     @property
     def elements(self) -> int:
         """Return the number of elements."""
-        return prod(self.shape)
+        shape = self.node.shapes[self.output]
+        assert shape is not None, self.node.name
+        return prod(shape)
 
     @property
     def nbytes(self) -> int:
         """Return its bytes as an array of its own."""
-        return self.elements * ITEM_BYTES[self.dtype]
+        node, output = self
+        shape, dtype = node.shapes[output], node.dtypes[output]
+        assert shape is not None, node.name
+        assert dtype is not None, node.name
+        return prod(shape) * ITEM_BYTES[dtype]
+
+
+Key = tuple["Node", int]
+"""A node and one of its outputs: what an entry is looked up by. An `Entry` is one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -116,37 +126,34 @@ class Node:
         return [Entry(self, index) for index in range(len(self.shapes))]
 
 
-def in_order(heads: Iterable[Entry]) -> list[Node]:
+def in_order(heads: Iterable[Entry], after: Sequence[Node] = ()) -> list[Node]:
     """Return the nodes that *heads* need, each after what it needs.
 
+    *after* are nodes that come first: the order of other heads.
     Depth first: inputs in order, then what must run before, then the node.
     Source: `PostOrderDFSVisit` in apache/tvm@3387492b973882c4d4c96fea99c2272d5bc40499
     `nnvm/include/nnvm/graph.h`, through which apache/mxnet@1.9.1 numbers the nodes of every graph.
     """
-    seen: set[int] = set()
-    order: list[Node] = []
+    order = list(after)
+    seen = set(after)
+    begun: list[Node] = []
+    """Nodes that wait for what they need; a None on the stack says that the last has it."""
     for head in heads:
-        if id(head.node) in seen:
-            continue
-        seen.add(id(head.node))
-        stack = [(head.node, _needs(head.node))]
+        stack: list[Node | None] = [head.node]
         while stack:
-            node, needs = stack[-1]
-            for needed in needs:
-                if id(needed) not in seen:
-                    seen.add(id(needed))
-                    stack.append((needed, _needs(needed)))
-                    break
-            else:
-                order.append(node)
-                stack.pop()
+            node = stack.pop()
+            if node is None:
+                order.append(begun.pop())
+            elif node not in seen:
+                seen.add(node)
+                if not node.inputs and not node.controls:
+                    order.append(node)
+                    continue
+                begun.append(node)
+                stack.append(None)
+                stack += node.controls[::-1]
+                stack += [entry[0] for entry in node.inputs[::-1]]
     return order
-
-
-def _needs(node: Node) -> Iterator[Node]:
-    """Return what must run before *node*."""
-    needs = [entry.node for entry in node.inputs]
-    return iter(needs + node.controls if node.controls else needs)
 
 
 def variables(order: Sequence[Node]) -> list[Node]:

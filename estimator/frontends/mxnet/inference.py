@@ -69,7 +69,7 @@ def _visit(node: Node) -> bool:
     )
     if not operator.is_partial:
         call.inputs = [shape if _is_known(shape) else None for shape in inputs]
-        if any(
+        if None in call.inputs and any(
             shape is None and not entry.node.is_variable and entry.node.inputs
             for shape, entry in zip(call.inputs, node.inputs, strict=True)
         ):
@@ -110,7 +110,7 @@ def _merge(node: Node, index: int, shape: Shape | None, call: Call) -> bool:
 
 
 def _checked(node: Node, shape: Shape) -> Shape:
-    if len(shape) > MAX_RANK or any(size < 0 for size in shape) or prod(shape) > MAX_ELEMENTS:
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or prod(shape) > MAX_ELEMENTS:
         raise invalid(
             f"'{node.name[:128]}' would be of shape {shape[:MAX_RANK]}; "
             f"at most {MAX_ELEMENTS} elements are accepted"
@@ -119,13 +119,14 @@ def _checked(node: Node, shape: Shape) -> Shape:
 
 
 def _is_known(shape: Shape | None) -> bool:
-    return shape is not None and all(shape)
+    return shape is not None and 0 not in shape
 
 
 def _is_done(node: Node) -> bool:
-    return all(_is_known(shape) for shape in node.shapes) and all(
-        _is_known(entry.node.shapes[entry.output]) for entry in node.inputs
-    )
+    if None in node.shapes or any(0 in shape for shape in node.shapes if shape):
+        return False
+    read = [source.shapes[output] for source, output in node.inputs]
+    return None not in read and not any(0 in shape for shape in read if shape)
 
 
 def _check(order: Sequence[Node]) -> None:

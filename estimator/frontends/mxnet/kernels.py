@@ -14,7 +14,7 @@ from collections.abc import Collection
 from math import prod
 
 from estimator.frontends.mxnet.attributes import Attributes
-from estimator.frontends.mxnet.graph import Entry, Node
+from estimator.frontends.mxnet.graph import Entry, Key, Node
 from estimator.frontends.mxnet.operators.sequences import GATES
 from estimator.trace import Kernel, TensorFacts
 
@@ -25,7 +25,7 @@ KEPT = {"rnn_relu": 2, "rnn_tanh": 2, "lstm": 7, "gru": 6}
 """Values kept a step, layer, direction and hidden unit (see `reserve_bytes`)."""
 
 
-def kernel_of(node: Node, used: Collection[tuple[int, int]]) -> Kernel | None:
+def kernel_of(node: Node, used: Collection[Key]) -> Kernel | None:
     """Return the call of a forward or backward node, None if none wants scratch.
 
     *used* holds the outputs that somebody reads: others are not computed.
@@ -40,7 +40,7 @@ def kernel_of(node: Node, used: Collection[tuple[int, int]]) -> Kernel | None:
     return None
 
 
-def _convolution(node: Node, forward: Node, used: Collection[tuple[int, int]]) -> Kernel:
+def _convolution(node: Node, forward: Node, used: Collection[Key]) -> Kernel:
     attributes = Attributes(forward.name, forward.attributes)
     rank = len(attributes.integers("kernel"))
     last = attributes.text("layout").endswith("C")
@@ -56,7 +56,7 @@ def _convolution(node: Node, forward: Node, used: Collection[tuple[int, int]]) -
     operator = "aten.convolution"
     if node.is_backward:
         operator = "aten.convolution_backward"
-        settings["output_mask"] = tuple(int((id(node), index) in used) for index in range(3))
+        settings["output_mask"] = tuple(int((node, index) in used) for index in range(3))
     return Kernel(operator=operator, operands=operands, attributes=tuple(sorted(settings.items())))
 
 

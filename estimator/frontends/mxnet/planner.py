@@ -15,14 +15,13 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from estimator.frontends.mxnet.graph import ITEM_BYTES, Entry, Node
+from estimator.frontends.mxnet.graph import ITEM_BYTES, Entry, Key, Node
 
 PLANNED_BYTES = 4
 MATCH_RANGE = 16
 """`NNVM_EXEC_MATCH_RANGE`."""
 EXTERNAL = -2
 """Not planned: an argument, or an array of somebody else."""
-Key = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -51,11 +50,6 @@ class Plan:
         return sum(storage.planned for storage in self.storages)
 
 
-def key_of(entry: Entry) -> Key:
-    """Return what an entry is kept under."""
-    return (id(entry.node), entry.output)
-
-
 def references_of(
     order: Sequence[Node], outputs: Sequence[Entry], *, counts_ignored: bool = False
 ) -> dict[Key, int]:
@@ -66,14 +60,13 @@ def references_of(
     """
     counts: dict[Key, int] = {}
     for node in order:
-        ignored = frozenset() if counts_ignored else node.sharing.ignored
-        for index, entry in enumerate(node.inputs):
-            if index not in ignored:
-                key = key_of(entry)
-                counts[key] = counts.get(key, 0) + 1
+        read: Sequence[Entry] = node.inputs
+        if node.sharing.ignored and not counts_ignored:
+            read = [entry for index, entry in enumerate(read) if index not in node.sharing.ignored]
+        for entry in read:
+            counts[entry] = counts.get(entry, 0) + 1
     for entry in outputs:
-        key = key_of(entry)
-        counts[key] = counts.get(key, 0) + 1
+        counts[entry] = counts.get(entry, 0) + 1
     return counts
 
 
@@ -87,7 +80,7 @@ def plan(
     """Return the plan of the nodes in *order*; entries in *external* lie elsewhere."""
     planner = _Planner(references, match_range)
     for entry in external:
-        planner.plan.placed[key_of(entry)] = EXTERNAL
+        planner.plan.placed[entry] = EXTERNAL
     for node in order:
         if not node.is_variable:
             planner.visit(node)
@@ -109,55 +102,54 @@ class _Planner:
 
     def visit(self, node: Node) -> None:
         """Place the outputs of a node, then let go of what it was the last to read."""
-        self.share(node)
+        if node.sharing.pairs:
+            self.share(node)
         self.allocate(node)
-        placed = self.plan.placed
+        placed, readers, ignored = self.plan.placed, self.readers, node.sharing.ignored
         for index, entry in enumerate(node.inputs):
-            storage = placed.get(key_of(entry), EXTERNAL)
-            if index in node.sharing.ignored or storage < 0:
+            storage = placed.get(entry, EXTERNAL)
+            if storage < 0 or index in ignored:
                 continue
-            self.readers[storage] -= 1
-            if self.readers[storage] == 0:
+            readers[storage] -= 1
+            if readers[storage] == 0:
                 self.release(storage)
         for index in range(node.num_outputs):
-            storage = placed[id(node), index]
-            if storage >= 0 and self.readers[storage] == 0:
+            storage = placed[node, index]
+            if storage >= 0 and readers[storage] == 0:
                 self.release(storage)
 
     def share(self, node: Node) -> None:
         """Place outputs where an input lies that nobody reads any more."""
-        sharing = node.sharing
-        if not sharing.pairs:
-            return
-        placed = self.plan.placed
+        sharing, placed = node.sharing, self.plan.placed
         reads_nothing = len(sharing.ignored) == len(node.inputs)
         taken: set[int] = set()
         for source, target in sharing.pairs:
             if source >= len(node.inputs) or target >= node.num_outputs or source in taken:
                 continue
             entry, output = node.inputs[source], Entry(node, target)
-            key, storage = key_of(output), placed.get(key_of(entry), EXTERNAL)
-            count = self.references.get(key, 0)
-            if key in placed or storage < 0 or not count or output.elements != entry.elements:
+            storage = placed.get(entry, EXTERNAL)
+            count = self.references.get(output, 0)
+            if output in placed or storage < 0 or not count or output.elements != entry.elements:
                 continue
             is_last = self.readers[storage] == 1 and not reads_nothing
             is_same = sharing.is_identity and output.dtype == entry.dtype
             if not (is_last or is_same) or _width(output) != _width(entry):
                 continue
             taken.add(source)
-            placed[key] = storage
+            placed[output] = storage
             self.readers[storage] += count
             self.grow(storage, output)
 
     def allocate(self, node: Node) -> None:
         """Place the other outputs, the largest first."""
         placed = self.plan.placed
-        outputs = [entry for entry in node.outputs() if key_of(entry) not in placed]
-        outputs.sort(key=lambda entry: (entry.elements, entry.output), reverse=True)
-        for entry in outputs:
-            storage = self.request(entry.elements * PLANNED_BYTES, node)
-            self.readers[storage] = self.references.get(key_of(entry), 0)
-            placed[key_of(entry)] = storage
+        outputs = [
+            (entry.elements, entry.output, entry) for entry in node.outputs() if entry not in placed
+        ]
+        for elements, _, entry in sorted(outputs, reverse=True):
+            storage = self.request(elements * PLANNED_BYTES, node)
+            self.readers[storage] = self.references.get(entry, 0)
+            placed[entry] = storage
             self.grow(storage, entry)
 
     def request(self, planned: int, node: Node) -> int:

@@ -87,11 +87,11 @@ def _node(raw: object, index: int, nodes: Sequence[Node], *, has_onednn: bool) -
 def call(
     operator_name: str,
     name: str,
-    attributes: Mapping[str, str],
-    inputs: Sequence[Entry],
+    attributes: dict[str, str],
+    inputs: list[Entry],
     operator: Operator | None = None,
 ) -> Node:
-    """Return a node that calls an operator.
+    """Return a node that calls an operator; *attributes* and *inputs* become its own.
 
     Raises:
         UnsupportedJobError: if it has no rules.
@@ -105,8 +105,8 @@ def call(
     return Node(
         operator_name,
         name,
-        attributes=dict(attributes),
-        inputs=list(inputs),
+        attributes=attributes,
+        inputs=inputs,
         shapes=[None] * outputs,
         dtypes=[None] * outputs,
         sharing=rules.sharing_of(read),

@@ -5,7 +5,10 @@ JobSpec -> Trace
 
 from __future__ import annotations
 
+import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from estimator.errors import EstimatorError, TraceError
 from estimator.frontends.horovod import fusion_bytes
@@ -52,11 +55,12 @@ def trace(spec: JobSpec, *, framework: str) -> Trace:
         allocator=AllocatorKind.POOL,
     )
     try:
-        job = job_of(spec, release, notebook)
-        training = _Training(spec, job, Recorder(builder, trains=trains), release)
-        if spec.parallelism.strategy is Strategy.DDP:
-            training.fusion_bytes = fusion_bytes(spec, notebook)
-        bound = training.run()
+        with _no_garbage_collection():
+            job = job_of(spec, release, notebook)
+            training = _Training(spec, job, Recorder(builder, trains=trains), release)
+            if spec.parallelism.strategy is Strategy.DDP:
+                training.fusion_bytes = fusion_bytes(spec, notebook)
+            bound = training.run()
     except EstimatorError:
         raise
     except (ArithmeticError, AssertionError, LookupError, TypeError, ValueError) as error:
@@ -76,6 +80,18 @@ def trace(spec: JobSpec, *, framework: str) -> Trace:
     )
     notebook.write(builder)
     return builder.build(parameters=sum(_entry(node).elements for node in bound.trained))
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep the collector out: it would walk a growing graph, in which nothing is a cycle."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _entry(node: Node) -> Entry:
@@ -162,7 +178,7 @@ class _Training:
     def _load(self, bound: Bound, *, feeds: bool) -> None:
         """Record parameters, states and gradients; a bound executor's inputs too."""
         recorder = self.recorder
-        trained = {id(node) for node in bound.trained}
+        trained = set(bound.trained)
         for node in bound.forward:
             if not node.is_variable or (node.name in self.job.inputs and not feeds):
                 continue
@@ -170,9 +186,10 @@ class _Training:
                 continue
             recorder.at("", node.name)
             is_fed = node.name in self.job.inputs
-            recorder.alloc(_entry(node).nbytes, Role.INPUT if is_fed else Role.PARAMETER)
-            if self.trains and id(node) in trained:
-                recorder.alloc(_entry(node).nbytes, Role.GRADIENT)
+            nbytes = _entry(node).nbytes
+            recorder.alloc(nbytes, Role.INPUT if is_fed else Role.PARAMETER)
+            if self.trains and node in trained:
+                recorder.alloc(nbytes, Role.GRADIENT)
 
     def _update(self, bound: Bound, step: int) -> None:
         """Record the update after a step: the first makes what the job keeps."""

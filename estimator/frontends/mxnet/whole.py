@@ -12,7 +12,8 @@ from __future__ import annotations
 from estimator.frontends.mxnet.bound import Bound
 from estimator.frontends.mxnet.events import Recorder
 from estimator.frontends.mxnet.gradient import HEAD_GRADIENT
-from estimator.frontends.mxnet.planner import Key, references_of
+from estimator.frontends.mxnet.graph import Key
+from estimator.frontends.mxnet.planner import references_of
 from estimator.trace import Phase, Role
 
 

@@ -20,7 +20,7 @@ import orjson
 
 from estimator.frontends.mxnet.errors import invalid
 
-FILE = "data/graphs.zip"
+FILE = str(files(__package__) / "data/graphs.zip")
 SYMBOLS = "symbols/"
 _DEEP = re.compile(r"(?P<kind>resnet|resnext|vgg)(?P<version>-v1|)-(?P<depth>[0-9]+)")
 
@@ -55,15 +55,14 @@ def zoo_model(name: str, classes: int | None) -> ZooModel:
             path="model.name",
             hint=f"did you mean {', '.join(near)}?" if near else None,
         )
-    with zipfile.ZipFile(_path()) as archive:
+    with zipfile.ZipFile(FILE) as archive:
         graph = orjson.loads(archive.read(member))
-    attributes = [dict(node[2]) for node in graph["nodes"]]
     if classes is not None:
         for index, key in graph["sized"]:
-            attributes[index][key] = str(classes)
+            graph["nodes"][index][2][key] = str(classes)
     nodes = [
-        {"op": node[0], "name": node[1], "attrs": own, "inputs": node[3]}
-        for node, own in zip(graph["nodes"], attributes, strict=True)
+        {"op": operator, "name": label, "attrs": attributes, "inputs": inputs}
+        for operator, label, attributes, inputs in graph["nodes"]
     ]
     channels, height, width = graph["image"]
     return ZooModel(
@@ -71,14 +70,10 @@ def zoo_model(name: str, classes: int | None) -> ZooModel:
     )
 
 
-def _path() -> str:
-    return str(files(__package__) / FILE)
-
-
 @cache
 def _index() -> dict[str, str]:
     """Return the member of the archive for each name in lower case, other names included."""
-    with zipfile.ZipFile(_path()) as archive:
+    with zipfile.ZipFile(FILE) as archive:
         members = archive.namelist()
     index = {member.removesuffix(".json").lower(): member for member in members}
     for name, member in list(index.items()):

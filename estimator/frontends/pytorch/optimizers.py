@@ -206,6 +206,10 @@ def make_optimizer(
     `trainer.py`, `create_optimizer`). Paged states are made in *managed*.
     """
     chosen = require_known(spec.training.optimizer)
+    if "optimizer" not in spec.training.model_fields_set:
+        notebook.assume(
+            AssumptionCode.DEFAULT, "training.optimizer", chosen.name, "absent: a usual one"
+        )
     is_paged = chosen.paged and chosen.name in EIGHT_BIT
     if chosen.paged:
         notebook.unknown(

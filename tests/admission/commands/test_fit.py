@@ -13,13 +13,13 @@ from rich.console import Console
 
 from admission.cli import main
 from admission.codes import Verdict
-from admission.commands.fit import fit_document
 from admission.commands.fit_cards import cards_by_memory
+from admission.commands.fit_document import FitDocument, fit_document
 from admission.commands.fit_search import Found, Search, changed, positions_of
 from admission.commands.fit_table import print_fit
 from estimator.catalog import resolve_device
 from estimator.device import Device
-from estimator.errors import TraceError
+from estimator.errors import EstimateTimeoutError, TraceError
 from estimator.result import AssumptionNote, DeviceFacts, Estimate, Fit, Knob
 from estimator.spec import JobPhase, JobSpec, parse_spec
 from estimator.tracefile import recorded
@@ -232,6 +232,33 @@ async def test_text_and_json_say_the_same() -> None:
     assert f"cheapest card {document['cheapestGpu']['name']}, " in text
     assert all(knob["text"] in text for knob in document["knobs"])
     assert "does not fit" in text
+
+
+@pytest.mark.parametrize(("batch", "gpu"), [(8, "t4"), (1, "a100-sxm4-80gb"), (512, "t4")])
+async def test_json_is_what_its_schema_says(batch: int, gpu: str) -> None:
+    """`vramgate schema fit` refuses other keys, so there are none."""
+    document = json.loads(json.dumps(fit_document(await found(text_spec(batch=batch), gpu))))
+
+    read = FitDocument.model_validate(document)
+
+    assert read.model_dump(mode="json", by_alias=True, exclude_none=True) == document
+
+
+async def test_tries_that_failed_are_told() -> None:
+    """A length that took too long is not known to be too long."""
+
+    class Slow(Linear):
+        async def estimate(self, job: Job, devices: Sequence[Device]) -> tuple[Estimate, ...]:
+            if (spec_of(job).input.sequence_length or 0) > 1024:
+                raise EstimateTimeoutError("the estimate took longer than its 60 s")
+            return await super().estimate(job, devices)
+
+    answer = await found(text_spec(batch=1), estimator=Slow())
+
+    reason = "the estimate took longer than its 60 s"
+    assert fit_document(answer)["failures"] == [reason]
+    assert f"not told some tries failed and count as not fitting: {reason}" in shown(answer)
+    assert fit_document(await found(text_spec(batch=1)))["failures"] == []
 
 
 async def test_what_was_tried_in_vain_is_named() -> None:

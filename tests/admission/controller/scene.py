@@ -114,7 +114,6 @@ class Scene:
             cluster=self.cards,
         )
         judging = Judging(
-            cluster=self.cards,
             reader=ReviewReader(),
             sources=self.shelf,
             clock=loop.time,
@@ -125,9 +124,7 @@ class Scene:
             discovery=discovery,
             pool=EstimatePool(self.workers),
             judging=judging,
-            mutating=Mutating(
-                judging=judging, policies=policies, cluster=self.cards, metrics=NoBooks()
-            ),
+            mutating=Mutating(judging=judging, policies=policies, metrics=NoBooks()),
             policies=policies,
             seconds=patience,
             clock=loop.time,

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from admission.cache import Retention
 from admission.controller.duties.late import Late
 from admission.steer.notes import ENOUGH, VERDICT
 from admission.steer.terms import RECORD
 from admission.values import Document
+from estimator.errors import EstimatorUnavailableError
 from estimator.units import GIB
 from tests.admission.controller.objects import CRONJOB, JOB, POD, cronjob, job, pod
-from tests.admission.controller.scene import HUGE, MIDDLE, SMALL, Scene, owner
+from tests.admission.controller.scene import HUGE, MIDDLE, SMALL, Scene, owner, spec_note
 from tests.admission.steer.scene import A10, T4, nodes
 
 UNKNOWN = {VERDICT: "unknown"}
@@ -100,6 +102,21 @@ async def test_an_estimate_on_its_way_is_waited_for() -> None:
     assert scene.workers.num_asked == 1
 
 
+async def test_an_estimator_that_could_not_be_asked_is_asked_again() -> None:
+    """It said nothing of the job, and may be back in a second."""
+    scene = began()
+    scene.judges.pool.retain(Retention(absence_seconds=0.0))
+    scene.workers.failure = EstimatorUnavailableError("no estimator worker could be started")
+    scene.cluster.put(JOB, job(MIDDLE, notes=UNKNOWN))
+    await scene.work(seconds=4)
+    assert (scene.said, scene.writes) == ([], [])
+    scene.workers.failure = None
+
+    await scene.work(seconds=10)
+
+    assert scene.said == [("train", "GpuMemoryEstimated")]
+
+
 async def test_a_document_that_comes_is_read() -> None:
     """A ConfigMap is often created after the Job that mounts it; the pauses grow."""
     scene = began()
@@ -112,6 +129,22 @@ async def test_a_document_that_comes_is_read() -> None:
 
     assert scene.said == [("train", "GpuMemoryTooLarge")]
     assert notes_of(scene, JOB)[VERDICT] == "oom"
+
+
+async def test_a_spec_that_comes_after_its_job_is_read() -> None:
+    """The container says nothing, so what the annotation refers to is what was missing."""
+    scene = began()
+    late = job(None, notes={**UNKNOWN, "vramgate.dev/spec-ref": "configmap/specs/job.json"})
+    late["spec"]["template"]["spec"]["containers"][0]["command"] = ["sleep", "infinity"]
+    scene.cluster.put(JOB, late)
+    await scene.work(seconds=40)
+    assert scene.said == []
+    text = spec_note(HUGE)["vramgate.dev/spec"]
+    scene.shelf.documents["configmap/specs"] = Document(files={"job.json": text})
+
+    await scene.work(seconds=60)
+
+    assert scene.said == [("train", "GpuMemoryTooLarge")]
 
 
 async def test_pauses_for_a_document_grow() -> None:

@@ -93,6 +93,16 @@ def test_series_are_what_there_is_when_asked() -> None:
     assert f"{held} 0.0" in after
 
 
+def test_what_rules_wait_for_starts_at_nothing() -> None:
+    """So that a rule sees the first death and the first failed estimate as an increase."""
+    text = Exposition(duties=(), queued=lambda: 0).text().decode()
+
+    assert 'vramgate_oom_total{framework="none",predicted="false"} 0.0' in text
+    failed = 'vramgate_estimates_total{framework="jax",method="none",outcome="timeout"}'
+    assert f"{failed} 0.0" in text
+    assert 'framework="jax",method="trace"' not in text
+
+
 def test_deaths_are_counted_by_framework_and_by_what_was_said_before() -> None:
     """A framework that nobody knows is none."""
     exposition = Exposition(duties=(), queued=lambda: 0)

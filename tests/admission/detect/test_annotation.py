@@ -191,7 +191,32 @@ def test_a_reference_that_leads_nowhere_matters_only_if_it_is_needed(
 
     assert enough.spec is not None
     assert any(problem in warning for warning in enough.warnings)
-    assert codes(alone) == [ReasonCode.NO_COMMAND, ReasonCode.DOCUMENT]
+    assert codes(alone) == [ReasonCode.DOCUMENT, ReasonCode.NO_COMMAND]
+
+
+@pytest.mark.parametrize("command", [("sleep", "1"), ("nvidia-smi",), ("python", "own.py")])
+def test_a_reference_that_comes_late_is_the_reason_whatever_the_command_says(
+    command: tuple[str, ...],
+) -> None:
+    """Whoever wrote it trains something: it is neither idle nor without a command."""
+    documents = {"configmap/a": Document(problem="is not there")}
+    reading = read(
+        job(container(*command), annotations={REF: "configmap/a/b"}), documents=documents
+    )
+
+    assert reading.skip is None
+    assert reading.unknowns[0].code == ReasonCode.DOCUMENT
+    assert reading.unknowns[0].path == f"metadata.annotations[{REF}] configmap/a/b"
+    assert reading.unknowns[0].reason == "what it refers to is not there"
+
+
+def test_mistakes_of_the_owner_come_before_a_reference_that_is_late() -> None:
+    """They stay when it comes."""
+    documents = {"configmap/a": Document(problem="is not there")}
+    annotations = {REF: "configmap/a/b", SPEC: "input: {batchSize: many}"}
+    reading = read(job(container(), annotations=annotations), documents=documents)
+
+    assert codes(reading)[:2] == [ReasonCode.INVALID_SPEC, ReasonCode.DOCUMENT]
 
 
 def test_numbers_nobody_can_write_out_are_problems() -> None:

@@ -173,7 +173,32 @@ def test_a_script_that_cannot_be_fetched_says_why() -> None:
     documents = {"configmap/c": Document(problem="is not there")}
     reading = read(_mounted("bash", "/mnt/run.sh"), documents=documents)
 
-    assert "run.sh (is in the ConfigMap c, which is not there)" in reading.unknowns[0].reason
+    missing, script = reading.unknowns
+    assert missing.code == ReasonCode.DOCUMENT
+    assert missing.reason == "the ConfigMap c, which it refers to, is not there"
+    assert "run.sh (is in the ConfigMap c, which is not there)" in script.reason
+
+
+def test_variables_that_cannot_be_fetched_say_why() -> None:
+    """What they would have filled in is asked of nobody else, beside the line that needs it."""
+    documents = {"configmap/c": Document(problem="is not there")}
+    argv = ("bash", "-c", "python main.py -a $MODEL -b 32")
+    sources = [{"configMapRef": {"name": "c"}}]
+    reading = read(
+        job(container(*argv, workingDir="/imagenet", envFrom=sources)), documents=documents
+    )
+
+    assert codes(reading)[:2] == [ReasonCode.DOCUMENT, ReasonCode.UNRESOLVED_VARIABLE]
+
+
+def test_config_map_that_is_not_there_is_no_reason_where_it_would_not_help() -> None:
+    """A program that is not read stays so, whatever its variables say."""
+    documents = {"configmap/c": Document(problem="is not there")}
+    sources = [{"configMapRef": {"name": "c"}}]
+    argv = ("python", "run_clm.py", "--model_name_or_path", "gpt2", "--do_eval")
+    reading = read(job(container(*argv, envFrom=sources)), documents=documents)
+
+    assert codes(reading) == [ReasonCode.UNSUPPORTED]
 
 
 @pytest.mark.parametrize(("shell", "is_known"), [("bash", True), ("sh", False), ("ash", False)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -133,6 +134,61 @@ def exported(*, open_sizes: bool = False, num_devices: int = 1) -> dict[str, Any
     )
     made = jax.export.export(jax.jit(step, donate_argnums=0), platforms=["cuda"])(*arguments)
     return file_of("jax-export", bytes(made.serialize()))
+
+
+def exported_with(part: str, writer: Callable[..., Any]) -> dict[str, Any]:
+    """Return the model part of a step whose *part* of the file is written by *writer*."""
+    from jax._src.export import serialization
+
+    vars(serialization)[part] = writer
+    return exported()
+
+
+def traced_doubling_export() -> Trace:
+    """Return the trace of a step whose trees have 2^60 branches, each level kept once."""
+    from jax._src.export import serialization_generated as flat
+
+    def doubling(builder: Any, _: Any) -> Any:
+        node = None
+        for _ in range(60):
+            children: list[Any] = [node, node] if node is not None else []
+            flat.PyTreeDefStartChildrenVector(builder, len(children))
+            for child in children:
+                builder.PrependUOffsetTRelative(child)
+            vector = builder.EndVector()
+            flat.PyTreeDefStart(builder)
+            flat.PyTreeDefAddKind(builder, flat.PyTreeDefKind.tuple)
+            flat.PyTreeDefAddChildren(builder, vector)
+            node = flat.PyTreeDefEnd(builder)
+        return node
+
+    return trace(job(exported_with("_serialize_pytreedef", doubling), batch=1))
+
+
+def refused_repeating_export(*, arguments: int, sizes: int) -> tuple[str, str, str]:
+    """Return what a step is refused with that has one argument many times over."""
+    from jax._src.export import serialization
+    from jax._src.export import serialization_generated as flat
+
+    plain = serialization._serialize_array
+
+    def vector(builder: Any, start: Any, item: Any, length: int) -> Any:
+        start(builder, length)
+        for _ in range(length):
+            builder.PrependUOffsetTRelative(item)
+        return builder.EndVector()
+
+    def repeated(builder: Any, write: Any, items: Any) -> Any:
+        if write is not serialization._serialize_aval:
+            return plain(builder, write, items)
+        size = builder.CreateString("1")
+        shape = vector(builder, flat.AbstractValueStartShapeVector, size, sizes)
+        flat.AbstractValueStart(builder)
+        flat.AbstractValueAddShape(builder, shape)
+        argument = flat.AbstractValueEnd(builder)
+        return vector(builder, flat.ExportedStartInAvalsVector, argument, arguments)
+
+    return refusal(job(exported_with("_serialize_array", repeated), batch=1))
 
 
 def file_of(kind: str, content: bytes) -> dict[str, Any]:

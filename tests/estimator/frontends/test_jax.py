@@ -153,6 +153,15 @@ def test_an_exported_step_is_compiled_as_it_is(in_jax_child: InChild) -> None:
     assert any(note.path == "model.config" for note in trace.unknowns)
 
 
+def test_an_export_whose_trees_double_costs_no_more_than_another(in_jax_child: InChild) -> None:
+    """They say how arguments are called; a worker that walked them would never come back."""
+    doubling = in_jax_child(children.traced_doubling_export)
+    plain = in_jax_child(children.traced_export)
+
+    assert by_role(doubling) == by_role(plain)
+    assert doubling.unknowns == plain.unknowns
+
+
 def test_no_second_framework_is_imported(in_jax_child: InChild) -> None:
     """Keras would look for TensorFlow while it reads a configuration."""
     assert in_jax_child(children.imported_tensorflow, job(perceptron())) is False

@@ -149,6 +149,27 @@ def test_an_export_with_open_sizes_is_refused(in_jax_child: InChild) -> None:
     assert "sizes open" in said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sizes", "words"),
+    [
+        (100_001, 0, "100001 arguments or results, at most 100000 are read"),
+        (50_000, 50_000, "shapes of more than 400000 sizes together"),
+    ],
+)
+def test_an_export_that_repeats_one_argument_is_refused_by_their_number(
+    in_jax_child: InChild, arguments: int, sizes: int, words: str
+) -> None:
+    """A few bytes may stand for billions of sizes: a flatbuffer may refer to a part twice."""
+    kind, path, said = in_jax_child(_repeating_export, arguments, sizes)
+
+    assert (kind, path) == ("spec", "model.config.content")
+    assert words in said
+
+
+def _repeating_export(arguments: int, sizes: int) -> tuple[str, str, str]:
+    return children.refused_repeating_export(arguments=arguments, sizes=sizes)
+
+
 def _open_export() -> tuple[str, str, str]:
     return children.refused_export(open_sizes=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from estimator.errors import UnsupportedJobError
-from estimator.frontends import FRONTENDS, load
+from estimator.frontends import FRONTENDS, install_hint, load
 from estimator.notes import UnknownCode
 from estimator.spec import Framework
 
@@ -35,4 +35,5 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(UnsupportedJobError, match="not installed") as caught:
         load("jax")
 
-    assert caught.value.hint == "pip install 'vramgate[jax]'"
+    assert caught.value.hint == install_hint(Framework.JAX)
+    assert "EXTRA=jax" in install_hint(Framework.JAX)

@@ -23,6 +23,7 @@ DENYING = (
     system_calls.NETWORK,
     system_calls.PROGRAMS,
     system_calls.PROCESSES,
+    system_calls.TIMERS,
     system_calls.MEMORY_OF_OTHERS,
     system_calls.FILES,
     system_calls.MOUNTS,
@@ -156,6 +157,7 @@ def test_a_process_that_forks_may_fork_and_end_its_forks() -> None:
     assert answered(program, table["clone"][0] or 0, audit, {0: 17}) == 0
     assert answered(program, table["clone"][0] or 0, audit, {0: 0x10000000}) == errno.EPERM
     assert answered(program, table["kill"][0] or 0, audit, {0: 99}) == 0
+    assert answered(program, table["setitimer"][0] or 0, audit) == 0  # of its forks
     for name in ("socket", "execve", "unlink", "ptrace", "mount"):
         assert answered(program, table[name][0] or 0, audit) == errno.EPERM
 
@@ -188,3 +190,24 @@ def answered(
 
 def _number(word: str) -> int | None:
     return None if word == "-" else int(word)
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        (machine, name)
+        for name, numbers in system_calls.TIMERS.items()
+        for machine in AUDIT
+        if numbers[COLUMNS[machine]] is not None
+    ],
+)
+def test_a_process_without_an_end_may_set_its_own_timer(machine: str, name: str) -> None:
+    """cuDNN's, for each question; one that was given a timer sets none."""
+    number = system_calls.TIMERS[name][COLUMNS[machine]]
+    assert number is not None
+    timed = seccomp.program(seccomp.worker_rules(7), machine)
+    timing = seccomp.program(seccomp.worker_rules(7, sets_timer=True), machine)
+
+    assert answered(timed, number, AUDIT[machine]) == errno.EPERM
+    expected = 0 if name == "setitimer" else errno.EPERM
+    assert answered(timing, number, AUDIT[machine]) == expected

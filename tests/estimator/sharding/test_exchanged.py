@@ -121,6 +121,7 @@ def test_a_rank_has_a_communicator_for_each_way_it_is_parallel(
         ({"strategy": "fsdp", "dataParallel": 2}, []),
         ({"strategy": "fsdp", "wrap": "size"}, ["parallelism.wrap"]),
         ({"strategy": "zero2"}, ["parallelism.zero"]),
+        ({"strategy": "zero3"}, ["parallelism.zero"]),
         (
             {"strategy": "fsdp", "training": {"gradientAccumulationSteps": 2}},
             ["training.gradientAccumulationSteps"],

@@ -16,6 +16,7 @@ import mmap
 import os
 import platform
 import resource
+import signal
 import socket
 import stat
 import termios
@@ -37,6 +38,7 @@ _GROUPS = (
     system_calls.NETWORK,
     system_calls.PROGRAMS,
     system_calls.PROCESSES,
+    system_calls.TIMERS,
     system_calls.MEMORY_OF_OTHERS,
     system_calls.FILES,
     system_calls.MOUNTS,
@@ -318,6 +320,8 @@ WAYS: Mapping[str, Way] = {
         targets.sibling, resource.RLIMIT_NOFILE
     ),
     "more memory": _raise_a_limit,
+    "more time": lambda _: signal.setitimer(signal.ITIMER_REAL, 0),
+    "no time limit": lambda _: call("timer_create", 0, None, None),
     "life after the template": _prctl(kernel.SET_PARENT_DEATH_SIGNAL, 0),
     "memory that others read": _prctl(kernel.SET_DUMPABLE, 1),
     "another filter": _prctl(kernel.SET_SECCOMP, 2),

@@ -169,13 +169,13 @@ def _spin(ask: Ask) -> str:
 
 def _spin_untimed(ask: Ask) -> str:
     """Escape the wall timer; processor time is left."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
     return _spin(ask)
 
 
 def _escape(ask: Ask) -> str:
     """Escape every timer of its own."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
     return _wait(ask)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from estimator.errors import TraceError
+from estimator.errors import EstimatorUnavailableError
 from estimator.spec import Framework
 from estimator.workers.limits import Limits
 from estimator.workers.pool import Workers
@@ -140,7 +140,7 @@ async def test_a_kernel_without_a_feature_is_told_and_goes_on(
     strict = workers_of(Limits(isolation_required=True), prepare=f"prepare_without_{lacking}")
     try:
         (estimate,) = await pool.estimate(spec_of("pid"), [CARD])
-        with pytest.raises(TraceError, match=f"gives no {lacking}"):
+        with pytest.raises(EstimatorUnavailableError, match=f"gives no {lacking}"):
             await strict.estimate(spec_of("pid"), [CARD])
         isolation = pool.isolation()
     finally:

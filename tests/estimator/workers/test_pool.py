@@ -14,6 +14,7 @@ import pytest
 from estimator.device import Device
 from estimator.errors import (
     EstimateTimeoutError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     TraceError,
     UnsupportedJobError,
@@ -92,7 +93,8 @@ async def test_no_more_run_at_the_same_time_than_allowed(tmp_path: Path) -> None
     assert pool.states()["waiting"] == 0
     await pool.close()
     assert isinstance(first.exception(), MemoryLimitError)
-    assert isinstance((await asyncio.gather(second, return_exceptions=True))[0], TraceError)
+    (closed,) = await asyncio.gather(second, return_exceptions=True)
+    assert isinstance(closed, EstimatorUnavailableError)
 
 
 async def test_a_killed_template_is_started_again(workers: Workers) -> None:
@@ -121,7 +123,7 @@ async def test_a_request_survives_the_death_of_its_template(
     await until(lambda: len(marks(tmp_path)) == 2)
     os.kill(workers.pids()[0], signal.SIGKILL)
 
-    with pytest.raises(TraceError, match="ended before it answered"):
+    with pytest.raises(EstimatorUnavailableError, match="ended before it answered"):
         await task
     await until(lambda: not is_process(first))
 
@@ -130,10 +132,10 @@ async def test_a_template_that_keeps_dying_is_left_alone_for_a_while() -> None:
     """After two ends in a row a request fails at once and says when the next start may be."""
     pool = workers_of(prepare="prepare_crashing")
     for _ in range(2):
-        with pytest.raises(TraceError, match=r"did not start \(signal 11\)"):
+        with pytest.raises(EstimatorUnavailableError, match=r"did not start \(signal 11\)"):
             await pool.estimate(spec_of("nothing"), [CARD])
 
-    with pytest.raises(TraceError, match="keeps ending"):
+    with pytest.raises(EstimatorUnavailableError, match="keeps ending"):
         await pool.estimate(spec_of("nothing"), [CARD])
 
     assert pool.states()["dead"] == 1
@@ -192,7 +194,7 @@ async def test_a_template_that_never_gets_ready_is_ended() -> None:
     """A start has a limit of its own."""
     pool = workers_of(Limits(start_seconds=0.5), prepare="prepare_stuck")
 
-    with pytest.raises(TraceError, match=r"did not start within 0\.5 s"):
+    with pytest.raises(EstimatorUnavailableError, match=r"did not start within 0\.5 s"):
         await pool.ready(Framework.PYTORCH)
 
     await until(lambda: not pool.pids())
@@ -291,7 +293,7 @@ async def test_a_closed_pool_refuses_requests(workers: Workers) -> None:
     """Nothing is started after `close`."""
     await workers.close()
 
-    with pytest.raises(TraceError, match="shutting down"):
+    with pytest.raises(EstimatorUnavailableError, match="shutting down"):
         await workers.estimate(spec_of("nothing"), [CARD])
 
 

@@ -7,6 +7,7 @@ import pytest
 from estimator.errors import (
     EstimateTimeoutError,
     EstimatorError,
+    EstimatorUnavailableError,
     MemoryLimitError,
     Problem,
     SpecError,
@@ -52,6 +53,7 @@ def test_what_may_be_kept_goes_there_and_back() -> None:
         TraceError("a", hint="b"),
         EstimateTimeoutError("a"),
         MemoryLimitError("a"),
+        EstimatorUnavailableError("a"),
         SpecError([Problem(path="a", message="b"), Problem(path="", message="c")], hint="d"),
         UnsupportedJobError("a", code=UnknownCode.KERNEL, path="b"),
     ],

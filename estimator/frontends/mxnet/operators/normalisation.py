@@ -38,7 +38,8 @@ def _batch_norm_types(_: Attributes, inputs: Sequence[str | None], num_outputs: 
 def _batch_norm_gradient(node: Node, gradients: Sequence[Entry]) -> list[Entry]:
     reads = [gradients[0], Entry(node, 1), Entry(node, 2), *node.inputs]
     found = backward("_backward_BatchNorm", node, reads, like=node.inputs[:3])
-    return [*found, no_gradient(node), no_gradient(node)]
+    none = no_gradient(node)
+    return [*found, none, none]
 
 
 def _layer_norm(call: Call) -> Inferred:

@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry
 from admission.codes import Mode, Verdict
 from admission.metric_labels import METHODS, possible_actions
 from admission.metric_series import BUCKETS
+from admission.metric_values import admission_of
 from admission.metrics import Metrics
 from estimator.spec import Framework
 from estimator.units import GIB
@@ -68,7 +69,8 @@ def _exposition() -> str:
     metrics.policy_enabled(True)
     metrics.workers({"starting": 0, "idle-template": 1, "busy": 0, "waiting": 0, "dead": 0})
     for number in range(NUM_WORKLOADS):
-        metrics.admitted(judgement(fitting(peak=(number + 2) * GIB)), name=f"train-{number}")
+        admission = admission_of(judgement(fitting(peak=(number + 2) * GIB)))
+        metrics.admitted(admission, name=f"train-{number}")
     return metrics.text().decode()
 
 

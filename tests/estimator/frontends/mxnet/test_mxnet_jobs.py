@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -310,3 +311,19 @@ def test_batches_that_wait_on_the_card_are_counted() -> None:
     ahead = by_role(mlp(compile_=False, input={"prefetchBatches": 2}))[Role.INPUT]
 
     assert ahead - alone == 2 * (4 * 784 + 4) * 4
+
+
+@pytest.mark.parametrize("compile_", [True, False])
+def test_a_job_is_traced_the_same_whichever_way_it_was_run_before(compile_: bool) -> None:
+    """All ways to run a job share its forward graph, and none of them changes it."""
+    traced(name="symbols/lenet")
+    first = traced(name=MLP, compile_=compile_)
+    for other in (True, False, {"enabled": True, "mode": "hybridize"}):
+        traced(name=MLP, compile_=other)
+
+    again = traced(name=MLP, compile_=compile_)
+
+    clocked = {"runSeconds": ""}
+    assert replace(again, facts={**again.facts, **clocked}) == replace(
+        first, facts={**first.facts, **clocked}
+    )

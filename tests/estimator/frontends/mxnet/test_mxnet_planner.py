@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.frontends.mxnet.graph import FIRST, Entry, Node, Sharing
-from estimator.frontends.mxnet.planner import Plan, key_of, plan, references_of
+from estimator.frontends.mxnet.planner import Plan, plan, references_of
 
 
 def node(name: str, elements: int, *inputs: Node, sharing: Sharing | None = None) -> Node:
@@ -43,7 +43,7 @@ def test_a_chain_needs_two_blocks_in_turn() -> None:
     found = planned([x, first, second, third], third)
 
     assert found.total == (10 + 10) * 4
-    assert found.placed[key_of(Entry(third, 0))] == found.placed[key_of(Entry(first, 0))]
+    assert found.placed[third, 0] == found.placed[first, 0]
 
 
 def test_an_output_takes_the_place_of_an_input_nobody_else_reads() -> None:
@@ -111,9 +111,9 @@ def test_no_two_entries_that_are_both_read_later_share_a_block(
     dies[id(last)] = len(order)
     real = [each for each in order if not each.is_variable]
     for one in real:
-        assert found.storages[found.placed[id(one), 0]].nbytes >= Entry(one, 0).nbytes
+        assert found.storages[found.placed[one, 0]].nbytes >= Entry(one, 0).nbytes
         for other in real:
-            is_shared = found.placed[id(one), 0] == found.placed[id(other), 0]
+            is_shared = found.placed[one, 0] == found.placed[other, 0]
             if one is not other and is_shared:
                 apart = dies[id(one)] < born[id(other)] or dies[id(other)] < born[id(one)]
                 assert apart
