@@ -26,6 +26,8 @@ MAX_FINDINGS = 20
 """Different ones (by the place of the exception) that are kept of one target."""
 HANG_FACTOR = 20
 """After how many times its limit an input is cut."""
+TRIES = 3
+"""How often an input must take out of proportion: a processor that is shared does so once."""
 OUR_CODE = ("/admission/", "/estimator/")
 
 
@@ -44,15 +46,21 @@ class Watched:
         self._timed(data)
 
     def stretched(self, short: bytes, long: bytes) -> None:
-        """Run two inputs of one word; the longer is kept if it takes out of proportion."""
-        first, second = self._cut(short), self._cut(long)
-        if is_square(first, second):
-            text = f"{first:.2f} s of CPU, and {second:.2f} s for four times the length"
-            self._keep(long, place=f"square {long[:40]!r}", text=text)
+        """Run two inputs of one word; the longer is kept if it is out of proportion each time."""
+        for _ in range(TRIES):
+            first, second = self._cut(short), self._cut(long)
+            if not is_square(first, second):
+                return
+        text = f"{first:.2f} s of CPU, and {second:.2f} s for four times the length"
+        self._keep(long, place=f"square {long[:40]!r}", text=text)
 
     def _cut(self, data: bytes) -> float:
-        with cut_after(self._target.seconds * HANG_FACTOR):  # as libFuzzer does with its own
-            return self._timed(data)
+        gc.disable()  # a collection takes as long as a short input, and comes with a long one
+        try:
+            with cut_after(self._target.seconds * HANG_FACTOR):  # as libFuzzer does with its own
+                return self._timed(data)
+        finally:
+            gc.enable()
 
     def _timed(self, data: bytes) -> float:
         started = time.process_time()

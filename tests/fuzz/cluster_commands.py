@@ -176,7 +176,7 @@ TARGETS = (
         dictionary=_WORDS,
         max_bytes=6000,
         seconds=3.0,
-        begins=(b"", b"A=", b"echo ", b"echo $(("),
+        begins=(b"", b"A="),
     ),
     Target(name="arguments", run=_run_arguments, seeds=_argument_seeds, max_bytes=300, seconds=3.0),
 )

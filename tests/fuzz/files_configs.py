@@ -234,7 +234,9 @@ TARGETS = (
         dictionary=(b"zero_optimization", b"_component_", b"!!int", b"&a", b"*a", b"1e999", b"9e9"),
         seconds=2.0,
         max_bytes=4096,
-        begins=tuple(bytes((index, 1)) + begin for index in (0, 1, 5) for begin in (b"", b"a = ")),
+        begins=tuple(
+            bytes((index, 1)) + begin for index in (0, 1, 5) for begin in (b"", b"a: 1", b"a = ")
+        ),
     ),
     Target(
         name="hub-files",
