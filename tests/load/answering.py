@@ -28,8 +28,9 @@ WITHOUT_ESTIMATE = {
     "estimator-failed": FAILED,
     "estimator-unavailable": FAILED,
 }
-NOT_HAD = ("what it refers to ", ", which took longer than ")
-"""In the warning that says why a document could not be had, or a file of one."""
+NOT_HAD = ("what it refers to ", ", which took longer than ", ", which could not be asked for: ")
+"""In the warning that says why a document could not be had, or a file of one (`admission/sources`).
+A server that is slow to take a connection is one that does not answer."""
 VERDICTS = frozenset({"fits", "tight", "oom"})
 KEYS = frozenset({"uid", "allowed", "status", "patch", "patchType", "warnings", "auditAnnotations"})
 SHOWN = 5

@@ -36,6 +36,10 @@ def unknown(reason: str, **more: str) -> dict[str, str]:
 
 
 SLOW_FILE = "--deepspeed /conf/ds.json is in the ConfigMap ds, which took longer than 2.0 s"
+UNASKED_FILE = (
+    "--deepspeed /conf/ds.json is in the ConfigMap ds, "
+    "which could not be asked for: the API server does not answer"
+)
 RIGHT: dict[str, tuple[Review, Answer, str]] = {
     "as expected": (KNOWN, allowed(OURS, audit=FITS), WHOLE),
     "late": (KNOWN, allowed(OURS, audit=unknown("late")), LATE),
@@ -43,6 +47,11 @@ RIGHT: dict[str, tuple[Review, Answer, str]] = {
     "without a file, and more is not known": (
         READING,
         allowed(OURS, audit=unknown("unsupported"), warnings=[SLOW_FILE]),
+        NO_DOCUMENT,
+    ),
+    "without a file that nobody could be asked for": (
+        READING,
+        allowed(OURS, audit=unknown("unsupported"), warnings=[UNASKED_FILE]),
         NO_DOCUMENT,
     ),
     "unseen": (UNSEEN, allowed(OURS, audit=FITS), "unseen spec: fits"),
