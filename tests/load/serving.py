@@ -35,6 +35,7 @@ CACHE_ENTRIES = 1000
 FAILURE_SECONDS = 2.0
 """What failed once is tried again soon: a killed worker spoils few answers."""
 NAME = "serving"
+KILLED_AT_START = "the estimator process did not start (signal 9)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +82,16 @@ class Serving:
         return await asyncio.to_thread(process.wait, STOP_SECONDS)
 
     def complaints(self) -> tuple[int, list[str]]:
-        """Return the number of tracebacks in its log, and the lines of errors."""
+        """Return the number of tracebacks in its log, and the lines of errors.
+
+        That a template was killed while it started is no complaint: we killed it.
+        """
         tracebacks, errors = 0, []
         with self.server.log.open(errors="replace") as lines:
             for line in lines:
                 tracebacks += "Traceback" in line
+                if KILLED_AT_START in line:
+                    continue
                 if '"level":"error"' in line or '"level":"critical"' in line or not _is_json(line):
                     errors.append(line.rstrip()[:1000])
         return tracebacks, errors
