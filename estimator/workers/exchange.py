@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 
 from estimator.processes.frames import HEADER_BYTES, frame_length
 
 
 async def ask_fork(request: socket.socket, payload: bytes) -> bytes | None:
-    """Send *payload* and return the answer, None if the fork ended without one."""
-    try:
+    """Send *payload* and return the answer, None if the fork ended without one.
+
+    One that estimates nothing answers without having read, and may have ended before it is asked.
+    """
+    with suppress(OSError):
         await asyncio.get_running_loop().sock_sendall(request, payload)
-    except OSError:
-        return None
     return await next_frame(request)
 
 
