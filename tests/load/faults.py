@@ -230,8 +230,20 @@ async def inject(plan: list[tuple[int, Fault]], scene: Scene) -> None:
 
 
 async def _become(scene: Scene, state: str) -> None:
-    """Have the nodes of *state*; of the first state, if it is in force already."""
-    state = BASE if state == scene.state else state
+    """Have the nodes of *state*; of the first state, if it is in force already.
+
+    Each state is one node away from the first, by way of which all go: of two nodes that change
+    together a server may see one before the other, and answers by a cluster that is no state.
+    """
+    before = scene.state
+    if before != BASE:
+        await _change(scene, BASE)
+    if state not in (before, BASE):
+        await _change(scene, state)
+
+
+async def _change(scene: Scene, state: str) -> None:
+    """Have the nodes of *state*, and wait until the server shows them."""
     scene.sender.timeline.begin(state)
     scene.cluster.become(STATES[state])
     await until(lambda: scene.serving.shows(scene.series[state]), what=f"nodes: {state}")
