@@ -150,7 +150,7 @@ async def _loaded(run: _Run) -> Outcome:
     below = processes.descendants(serve.pid)
     status = await serve.stop()
     left = {*processes.left_behind(serve.pid), *filter(processes.is_estimator, below)}
-    tracebacks, errors = serve.complaints()
+    tracebacks, errors = serve.complaints(num_killed=scene.injected["template_killed"])
     return Outcome(
         plan=sender.plan,
         sender=sender,

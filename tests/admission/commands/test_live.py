@@ -188,6 +188,22 @@ def test_level_of_the_command_line_counts_before_that_of_the_settings(
     assert [orjson.loads(line)["event"] for line in said] == ["heard"]
 
 
+@pytest.mark.usefixtures("own_logs")
+async def test_lines_of_reviews_are_by_the_level_of_now(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Louder or quieter, from the next review on."""
+    running = Running()
+    heard = []
+
+    for level in ("error", "info", "error"):
+        running.take(f"logs: {{level: {level}}}")
+        await running.is_allowed(job(batch_size=FITS))
+        heard.append("reviewed" in capsys.readouterr().err)
+
+    assert heard == [False, True, False]
+
+
 async def test_serve_takes_up_its_file_and_says_what_waits_for_a_restart(tmp_path: Path) -> None:
     """A process of its own, over HTTPS: the policy at once, the port with a word in the log."""
     served = Served(tmp_path)
